@@ -5,7 +5,7 @@
 
 namespace ptxkit::dsl {
 
-// The value before an atomic operation: an Expr that may be dropped.
+// The value in memory before an atomic operation: an Expr that, unlike others, may be discarded.
 template <DeviceScalar T>
 class Before : public Expr<T, Rate::thread> {
  public:
@@ -34,7 +34,7 @@ Before<T> atomic(AtomicOp op, const Ptr<S, T, A, R>& pointer, const V& value, Or
 
 }  // namespace detail
 
-// Each returns the value before.
+// Each returns the value in memory before the operation. `value` has the pointer's element type.
 #define PTXKIT_ATOMIC(name, op)                                                            \
   template <Space S, class T, size_t A, Rate R, class V>                                   \
   Before<T> name(const Ptr<S, T, A, R>& pointer, const V& value, Order order, Scope scope, \
@@ -50,9 +50,9 @@ PTXKIT_ATOMIC(atomic_or, or_)
 PTXKIT_ATOMIC(atomic_xor, xor_)
 #undef PTXKIT_ATOMIC
 
-// atomic_max in the threads where `condition` holds, whose value before nobody takes: a predicate on the instruction in
-// place of the branch that `if_` is; relaxed or release. In checked builds the address must be inside its object in the
-// other threads too.
+// atomic_max in the threads where `condition` holds, without a result: one predicated `red` instead of the branch that
+// `if_` makes. `order` is relaxed or release. In checked builds the address must be inside its object in the other
+// threads too.
 template <DeviceOperand Condition, Space S, class T, size_t A, Rate R, class V>
 void atomic_max_if(const Condition& condition, const Ptr<S, T, A, R>& pointer, const V& value, Order order, Scope scope,
                    Where where = Where::current()) {
@@ -62,7 +62,7 @@ void atomic_max_if(const Condition& condition, const Ptr<S, T, A, R>& pointer, c
                   materialise(trace, kScalarOf<T>, detail::operand<T>(value, where)), order, scope, where);
 }
 
-// If *pointer == expected, *pointer = desired. Returns the value before.
+// Stores `desired` where *pointer equals `expected`. Returns the value in memory before the operation.
 template <Space S, class T, size_t A, Rate R, class E, class D>
 Before<T> atomic_compare_exchange(const Ptr<S, T, A, R>& pointer, const E& expected, const D& desired, Order order,
                                   Scope scope, Where where = Where::current()) {
@@ -76,7 +76,8 @@ Before<T> atomic_compare_exchange(const Ptr<S, T, A, R>& pointer, const E& expec
   return Before<T>({&trace, trace.compare_exchange(S, kScalarOf<T>, pointer.place(), old, next, order, scope, where)});
 }
 
-// Loads and stores that other threads may race with: relaxed or acquire, relaxed or release.
+// Loads and stores that may race with other threads without a data race. A load is relaxed or acquire, a store relaxed
+// or release; another order throws DslError.
 template <Space S, class T, size_t A, Rate R>
 Expr<std::remove_const_t<T>, Rate::thread> atomic_load(const Ptr<S, T, A, R>& pointer, Order order, Scope scope,
                                                        Where where = Where::current()) {

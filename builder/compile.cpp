@@ -1,6 +1,6 @@
-// From IR to the backend's text. The pipeline is LLVM's own at -O2 without the parts that trade registers for
-// instruction-level parallelism: a warp hides latency by other warps, and budgets are counted in registers, so loops
-// are unrolled only where the author says so, and nothing is vectorised across lanes.
+// From LLVM IR to the backend's text. The pipeline is LLVM's -O2 without the passes that trade registers for
+// instruction-level parallelism. A warp hides latency behind other warps, and kernels have register budgets, so loops
+// are unrolled only where the author asks for it and lanes are not vectorised.
 #include <memory>
 #include <string>
 
@@ -36,7 +36,7 @@ const llvm::Target& nvptx() {
     LLVMInitializeNVPTXTarget();
     LLVMInitializeNVPTXTargetMC();
     LLVMInitializeNVPTXAsmPrinter();
-    // 32-bit addresses for shared and local memory; the backend offers it as a command-line option only.
+    // 32-bit addresses for shared and local memory. The backend has this as a command-line option only.
     const auto options = llvm::cl::getRegisteredOptions();
     const auto found = options.find("nvptx-short-ptr");
     PTXKIT_CHECK(found != options.end(), "LLVM 19 has -nvptx-short-ptr");
@@ -48,7 +48,7 @@ const llvm::Target& nvptx() {
   return *target;
 }
 
-// The oldest PTX that has everything the DSL emits for the target: redux.sync is 7.0, sm_90 is 7.8.
+// The oldest PTX version with every instruction that the DSL emits: redux.sync needs 7.0, sm_90 needs 7.8.
 const char* ptx_version(unsigned sm) { return sm >= 90 ? "+ptx78" : "+ptx70"; }
 
 }  // namespace

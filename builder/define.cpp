@@ -1,4 +1,4 @@
-// What a specification must satisfy, and the text of its size expressions.
+// Checks of a KernelSpec, and the text of size expressions.
 #include "builder/define.hpp"
 
 #include "builder/error.hpp"

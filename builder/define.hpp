@@ -1,5 +1,5 @@
-// define(): a kernel as one value. Name, launch bounds, budgets, cost and signature stand together, so that the emitted
-// PTX, the launch file and the host's launch cannot disagree.
+// define(): a kernel as one value. Name, launch bounds, budgets, cost and signature are stated once, so that the
+// emitted PTX, the launch file and the host's launch agree.
 #pragma once
 
 #include <functional>
@@ -11,8 +11,9 @@
 
 namespace ptxkit::dsl {
 
-// What an item takes of a buffer, by the @pz_cost grammar: a sum of `integer`, `N`, `N*int`, `N/int` and `N/int*int`,
-// where a division rounds up, and of the same of M. N is the item's bytes, M those of its coded form.
+// The size in bytes of an item's buffer, in the @pz_cost grammar: a sum of `integer`, `N`, `N*int`, `N/int` and
+// `N/int*int`, where a division rounds up, and of the same terms of M. N is the size of the item in bytes, M that of
+// its coded form. Expressions outside the grammar throw DslError.
 class SizeExpr {
  public:
   constexpr SizeExpr(u64 bytes) : plus_(bytes) {}  // NOLINT: a number is a size
@@ -56,18 +57,20 @@ class SizeExpr {
 };
 inline constexpr SizeExpr N = SizeExpr::of('N'), M = SizeExpr::of('M');
 
+// A buffer that an item needs, by name.
 struct Buffer {
   std::string name;
   SizeExpr size;
 };
 
-// Limits that the build checks against ptxas; a kernel that exceeds one fails the build.
+// Limits that the build checks against ptxas's report. A kernel that exceeds one fails the build.
 struct Budget {
   u32 registers = 0;
   u32 shared_bytes = 0;
   u32 spill_bytes = 0;
 };
 
+// The kernel's cost as the @pz_cost block before its entry states it (docs/scheduling.md).
 struct Cost {
   double threads_per_element = 0;
   u32 passes = 1;
@@ -78,12 +81,13 @@ struct Cost {
 
 struct KernelSpec {
   std::string name;
-  u32 block = 0;       // threads of a CTA, a multiple of 32: the only size it can be launched with
-  u32 min_blocks = 0;  // CTAs that must fit an SM; 0: no demand
+  u32 block = 0;       // threads of a CTA: a multiple of 32 up to 1024; the kernel can be launched with this size only
+  u32 min_blocks = 0;  // CTAs that must fit an SM (.minnctapersm); 0: no demand
   Budget budget{};
   Cost cost{};
 };
 
+// What define() returns. `body` writes the kernel each time it is called; `where` is the place of the definition.
 struct KernelDefinition {
   KernelSpec spec;
   std::vector<Parameter> parameters;
@@ -148,7 +152,8 @@ struct BodyTraits : BodyTraits<decltype(&Body::operator())> {};
 
 }  // namespace detail
 
-// A parameter of a kernel: Arg<"n", u32>, Arg<"status", Ptr<global, u32>>, Arg<"src", Span<read_only, u8>>.
+// A parameter of a kernel, named and typed: Arg<"n", u32>, Arg<"status", Ptr<global, u32>>, Arg<"src", Span<read_only,
+// u8>>.
 template <Name Text, class X>
 struct Arg : detail::ArgOf<X>::Base {
   using Base = typename detail::ArgOf<X>::Base;
@@ -183,19 +188,19 @@ struct BodyTraits<void (Body::*)(Kernel&, Args...) const> {
       next += Maker::kCount;
       return A(Maker::make(k, index));
     };
-    // Braces order the calls, so that parameters are numbered as they are written.
+    // The braces order the calls, so that parameters are numbered in the order of the signature.
     const std::tuple<std::remove_cvref_t<Args>...> arguments{take(std::type_identity<std::remove_cvref_t<Args>>{})...};
     std::apply([&](const auto&... args) { body(k, args...); }, arguments);
   }
 };
 
-// Throws DslError for a spec that no launch could satisfy.
+// Throws DslError for a name that is no PTX identifier in lower case or a CTA size that cannot be launched.
 void check_spec(const KernelSpec& spec, Where where);
 
 }  // namespace detail
 
-// The kernel `spec` whose body is written by `body`, a lambda (Kernel&, Arg<"name", ...>...). The body runs once for
-// every emission: it must write the same kernel each time.
+// Defines the kernel `spec`. `body` is a lambda (Kernel&, Arg<"name", ...>...) that writes the kernel. It runs once for
+// each emission and must write the same kernel each time. Throws DslError for an invalid `spec`.
 template <class Body>
 KernelDefinition define(KernelSpec spec, Body body, Where where = Where::current()) {
   detail::check_spec(spec, where);

@@ -1,4 +1,4 @@
-// The whole DSL in one include, for kernels.
+// Includes the whole DSL. Kernels need no other header of builder/.
 #pragma once
 
 #include "builder/atomic.hpp"

@@ -1,4 +1,4 @@
-// The way of a kernel: trace, verify, optimise, print, finish the text.
+// Emission of a kernel: trace, verify, optimise, print, finish the text.
 #include "builder/emit.hpp"
 
 #include <llvm/IR/Module.h>

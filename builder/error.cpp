@@ -1,5 +1,5 @@
-// Where a diagnostic points, as a path from the project's root. Compilers hand over absolute paths or paths relative to
-// the build folder (ccache rewrites them), so both prefixes are taken off.
+// Places in diagnostics, as paths from the project's root. Compilers pass absolute paths, or paths relative to the
+// build folder (ccache rewrites them), so both prefixes are removed.
 #include "builder/error.hpp"
 
 #include <string_view>

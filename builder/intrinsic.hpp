@@ -1,4 +1,4 @@
-// The intrinsics of the DSL: one row each in intrinsic.def with its meaning, cost and lowering.
+// The intrinsics of the DSL. intrinsic.def has one row for each, with its lowering, cost and meaning.
 #pragma once
 
 #include "builder/types.hpp"
@@ -11,15 +11,15 @@ enum class Intrinsic : u8 {
 #undef PTXKIT_INTRINSIC
 };
 
-// Who must arrive together at an intrinsic: nobody, the warp, or the CTA.
+// The threads that must execute an intrinsic together: none, the warp, or the CTA.
 enum class Together : u8 { none, warp, cta };
 
 struct IntrinsicRow {
   Intrinsic id;
   const char* name;
-  const char* lowering;  // an LLVM intrinsic ("llvm.ctpop"), or the PTX of an inline-assembly template
+  const char* lowering;  // an LLVM intrinsic ("llvm.ctpop"), or an inline-assembly template in PTX
   Together together;
-  unsigned lanes_per_clock;  // throughput of one SM sub-partition pair as NVIDIA's programming guide lists it, per SM
+  unsigned lanes_per_clock;  // throughput of an SM in lanes per clock, from NVIDIA's programming guide; 0: not listed
   const char* meaning;
 };
 

@@ -1,5 +1,5 @@
-// How each row of intrinsic.def becomes IR: the LLVM intrinsic of its name, or inline PTX. Calls are made through the
-// intrinsics' own declarations, so that `convergent` and their memory effects come with them.
+// Lowers each row of intrinsic.def to IR: a call of the LLVM intrinsic that it names, or inline PTX. Calls go through
+// the intrinsics' own declarations, which carry `convergent` and the memory effects.
 #include <string_view>
 
 #include <llvm/IR/IRBuilder.h>
@@ -28,7 +28,8 @@ llvm::CallInst* call(Trace::State& s, std::string_view name, llvm::ArrayRef<llvm
   return s.b.CreateCall(llvm::Intrinsic::getDeclaration(&s.module, id, overloads), arguments);
 }
 
-// Inline PTX without side effects on 32-bit registers, so that equal ones merge and unused ones go.
+// Inline PTX on 32-bit registers, declared free of side effects, so that LLVM merges equal calls and removes unused
+// ones.
 llvm::Value* assembly(Trace::State& s, std::string_view text, const std::vector<llvm::Value*>& arguments) {
   llvm::Type* word = s.b.getInt32Ty();
   std::string constraints = "=r";
@@ -91,8 +92,8 @@ llvm::Value* lower(Trace::State& s, Intrinsic id, llvm::Type* type, const std::v
     case Intrinsic::brev:
       return call(s, lowering, {type}, arguments);
     case Intrinsic::ctz:
-      // LLVM guards its own expansion of a 32-bit count against 0 with a branch, and a divergent one costs more than
-      // the two instructions that need none. Inline, or it would recognise them and expand them again.
+      // LLVM's expansion of a 32-bit cttz branches around the case 0. A divergent branch costs more than brev and clz,
+      // which handle 0. brev is inline PTX, so that LLVM does not recognise the pair as cttz.
       if (type->isIntegerTy(32)) {
         return s.b.CreateBinaryIntrinsic(llvm::Intrinsic::ctlz, assembly(s, "brev.b32 $0, $1;", arguments),
                                          s.b.getFalse());

@@ -1,5 +1,6 @@
-// Kernel: what a kernel's body is written with. Control flow takes lambdas, which run once, while the kernel is traced;
-// nothing here is a macro, and nothing is global, so a helper function takes the Kernel it writes into.
+// Kernel: the interface with which a kernel's body is written. Control flow takes lambdas, which run once, while the
+// kernel is traced. The DSL has no macros and no global state, so a helper function takes the Kernel that it writes
+// into.
 #pragma once
 
 #include <utility>
@@ -20,51 +21,58 @@ class Kernel {
 
   Trace& trace() { return *trace_; }
 
-  // --- where am I ---
+  // --- indices ---
+  // The thread's index in the CTA.
   Expr<u32, Rate::thread> thread(Where where = Where::current()) {
     return special<Rate::thread>(Intrinsic::thread_x, where);
   }
+  // The lane's index in the warp.
   Expr<u32, Rate::thread> lane(Where where = Where::current()) { return special<Rate::thread>(Intrinsic::lane, where); }
+  // The CTA's index in the grid, and the number of CTAs.
   Expr<u32, Rate::block> block(Where where = Where::current()) {
     return special<Rate::block>(Intrinsic::block_x, where);
   }
   Expr<u32, Rate::block> grid(Where where = Where::current()) { return special<Rate::block>(Intrinsic::grid_x, where); }
-  // The warp's index in the CTA: CTAs are one-dimensional, so it is thread / 32.
+  // The warp's index in the CTA: thread / 32, since CTAs are one-dimensional.
   Expr<u32, Rate::warp> warp(Where where = Where::current());
+  // The mask of the lanes below this one (%lanemask_lt).
   Expr<u32, Rate::thread> lanes_below(Where where = Where::current()) {
     return special<Rate::thread>(Intrinsic::lane_mask_lt, where);
   }
-  // Known while the kernel is written.
+  // The CTA's size in threads and in warps, as C++ numbers.
   u32 block_threads() const { return block_; }
   u32 block_warps() const { return block_ / 32; }
-  // Whether bounds checks, or checks and markers, are being emitted.
+  // Whether this variant has bounds checks (checked and debug builds), and whether it has markers (debug builds).
   bool is_checked() const { return trace_->is_checked(); }
   bool is_debug() const { return trace_->is_debug(); }
 
-  // A number of the C++ that writes the kernel.
+  // A number that C++ computed, as a value of the kernel.
   template <DeviceScalar T>
   Expr<T, Rate::block> constant(T value) {
     return Expr<T, Rate::block>({trace_, trace_->constant(kScalarOf<T>, detail::bits_of_value(value))});
   }
 
   // --- memory of the CTA and of the thread ---
-  // An array in shared memory, one for the CTA, uninitialised. Its name is <kernel>_<name> in the PTX.
+  // An array in shared memory, one for each CTA, uninitialised. Count is in elements, Align in bytes. The PTX calls it
+  // <kernel>_<name>; two arrays of one name throw DslError.
   template <class T, u32 Count, size_t Align>
   Span<Space::shared, T, Align> shared(const char* name, Where where = Where::current()) {
     return array<Space::shared, T, Count, Align, Rate::block>(name, where);
   }
-  // An array of the thread's own. It lives in local memory unless every index is known.
+  // An array for each thread, uninitialised. It is in local memory unless every index is known while tracing.
   template <class T, u32 Count, size_t Align = sizeof(T)>
   Span<Space::local, T, Align> local(const char* name, Where where = Where::current()) {
     return array<Space::local, T, Count, Align, Rate::block>(name, where);
   }
 
   // --- control flow ---
+  // Runs `body` in the threads where `condition` holds. The result takes `.else_(body)`.
   template <DeviceOperand Condition, class Body>
   If if_(const Condition& condition, Body&& body, Where where = Where::current());
 
-  // Loops until break_if. All conditions of a block_loop are the same for the CTA, of a warp_loop for the warp, of a
-  // thread_loop for the thread; so barriers stand only in block_loops, and collectives in block_loops and warp_loops.
+  // Loops until break_if. The conditions of a block_loop are the same in the whole CTA, those of a warp_loop in each
+  // warp; a thread_loop has no such limit. Hence barriers are allowed in block_loops only, collectives in block_loops
+  // and warp_loops.
   template <class Body>
   void block_loop(Body&& body, Where where = Where::current()) {
     loop<Rate::block>(body, where);
@@ -78,8 +86,8 @@ class Kernel {
     loop<Rate::thread>(body, where);
   }
 
-  // body(i) or body(i, loop) for i = begin, begin + step, ... while i < end. The loop is as divergent as its bounds.
-  // The last step must not wrap.
+  // body(i) or body(i, loop) for i = begin, begin + step, ... while i < end. The loop is as divergent as its bounds and
+  // step. The last addition of `step` must not wrap.
   template <class B, class E, class S, class Body>
     requires(DeviceOperand<B> || DeviceOperand<E>)
   void range(const B& begin, const E& end, const S& step, Body&& body, Where where = Where::current());
@@ -88,37 +96,39 @@ class Kernel {
     range(0, end, 1, std::forward<Body>(body), where);
   }
 
+  // Runs `body` in lane 0 of each warp, or in thread 0 of the CTA.
   template <class Body>
   void once_per_warp(Body&& body, Where where = Where::current());
   template <class Body>
   void once_per_block(Body&& body, Where where = Where::current());
 
-  // The threads for which `condition` holds leave the kernel. Barriers and collectives that then miss some are refused.
+  // The threads for which `condition` holds leave the kernel. A later barrier or collective that needs them is refused.
   template <DeviceOperand Condition>
   void return_if(const Condition& condition, Where where = Where::current()) {
     trace_->return_if(detail::predicate(condition).value(), kRateOf<Condition>, where);
   }
-  // Stops the kernel with an error, in every build.
+  // Traps in the threads for which `condition` holds, in every variant.
   template <DeviceOperand Condition>
   void trap_if(const Condition& condition, Where where = Where::current()) {
     trace_->trap_if(detail::predicate(condition).value(), where);
   }
 
   // --- synchronisation ---
-  // bar.sync 0: all threads of the CTA arrive; earlier memory accesses are visible to all.
+  // bar.sync 0: waits for all threads of the CTA; their earlier memory accesses are visible after it.
   void barrier(Where where = Where::current()) {
     trace_->require_together(Rate::block, "barrier", where);
     trace_->intrinsic(Intrinsic::barrier, Scalar::pred, {}, where);
   }
-  // bar.warp.sync: the same for the warp.
+  // bar.warp.sync: the same for the lanes of the warp.
   void sync_warp(Where where = Where::current()) {
     trace_->require_together(Rate::warp, "sync_warp", where);
     trace_->intrinsic(Intrinsic::sync_warp, Scalar::pred, {}, where);
   }
+  // fence.acq_rel at `scope`, for every order but relaxed, which throws DslError.
   void fence(Order order, Scope scope, Where where = Where::current()) { trace_->fence(order, scope, where); }
 
   // --- markers ---
-  // One record in the debug buffer, in debug builds only: (id, thread, value). See docs/dsl.md for the layout.
+  // Writes one record (id, thread, value) to the debug buffer, in debug builds only. docs/dsl.md describes the layout.
   void mark(u32 id, Where where = Where::current()) {
     if (is_debug()) trace_->mark(id, trace_->constant(Scalar::u64, 0), where);
   }
@@ -148,7 +158,7 @@ class Kernel {
 
 inline Trace& trace_of(Kernel& kernel) { return kernel.trace(); }
 
-// What if_ returns; else_ follows at once or not at all.
+// The result of if_. else_ must follow in the same statement.
 class If {
  public:
   If(Trace& trace, Trace::If* branch) : trace_(&trace), branch_(branch) {}
@@ -164,7 +174,7 @@ class If {
   Trace::If* branch_;
 };
 
-// The handle of a loop, given to its body.
+// The handle of a loop, passed to its body. It must not outlive the body.
 template <Rate R>
 class Loop {
  public:
@@ -172,6 +182,7 @@ class Loop {
   Loop(const Loop&) = delete;
   Loop& operator=(const Loop&) = delete;
 
+  // Leaves the loop, or goes on with its next iteration, in the threads for which `condition` holds.
   template <DeviceOperand Condition>
   void break_if(const Condition& condition, Where where = Where::current()) {
     jump(true, condition, where);
@@ -180,7 +191,7 @@ class Loop {
   void continue_if(const Condition& condition, Where where = Where::current()) {
     jump(false, condition, where);
   }
-  // Leaves unconditionally; what follows it in the same branch is never reached.
+  // Leaves unconditionally. Code after it in the same branch is unreachable.
   void break_(Where where = Where::current()) {
     trace_->jump_if(loop_, true, trace_->constant(Scalar::pred, 1), Rate::block, where);
   }
@@ -261,7 +272,7 @@ void Kernel::once_per_block(Body&& body, Where where) {
   if_(Expr<bool, Rate::thread>(first), std::forward<Body>(body), where);
 }
 
-// body(0), ..., body(N - 1), each argument a compile-time constant: the C++ loop runs while the kernel is traced.
+// body(0), ..., body(N - 1) with compile-time constants as arguments: the C++ loop runs while the kernel is traced.
 template <size_t N, class Body>
 void unrolled(Body&& body) {
   [&]<size_t... I>(std::index_sequence<I...>) {

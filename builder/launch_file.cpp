@@ -1,4 +1,4 @@
-// The launch file: what the kernel was proved under and what a launch must satisfy, as JSON. docs/dsl.md describes it.
+// The launch file: JSON with the kernel's launch bounds, parameters and assumptions. docs/dsl.md describes it.
 #include <nlohmann/json.hpp>
 
 #include "builder/error.hpp"

@@ -1,6 +1,7 @@
-// The memory half of Trace: places, loads and stores, atomics, checks, markers.
+// The part of Trace that accesses memory: places, loads and stores, atomics, checks, markers.
 //
-// Atomics, ordered accesses and fences are inline PTX: LLVM 19's backend drops orders and scopes of atomicrmw.
+// Atomics, ordered accesses and fences are inline PTX, since LLVM 19's backend drops the orders and scopes of
+// atomicrmw.
 #include <llvm/IR/IRBuilder.h>
 #include <llvm/IR/InlineAsm.h>
 #include <llvm/IR/IntrinsicsNVPTX.h>
@@ -21,8 +22,8 @@ llvm::Value* byte_offset(Trace::State& s, llvm::Value* pointer, llvm::Value* byt
   return s.b.CreateGEP(s.b.getInt8Ty(), pointer, bytes);
 }
 
-// The pointer less its remainder, which the backend turns into one `and`. Not llvm.ptrmask: LLVM 19's GVN takes its
-// result for the pointer itself, and reads bytes at p out of the word at p & -4
+// The pointer minus its remainder, for which the backend emits one `and`. llvm.ptrmask is unusable: LLVM 19's GVN
+// treats its result as the original pointer and reads the bytes at p out of the word at p & -4
 // (Semantics.UnalignedBytewiseAndRoundedReads).
 llvm::Value* rounded_down(Trace::State& s, Space space, llvm::Value* pointer, size_t align) {
   llvm::Value* remainder = s.b.CreateAnd(s.b.CreatePtrToInt(pointer, address_type(s, space)), align - 1);
@@ -31,7 +32,7 @@ llvm::Value* rounded_down(Trace::State& s, Space space, llvm::Value* pointer, si
 
 llvm::Value* emit_load(Trace::State& s, Space space, llvm::Type* type, size_t align, llvm::Value* pointer) {
   llvm::LoadInst* load = s.b.CreateAlignedLoad(type, pointer, llvm::Align(align));
-  // ReadOnly memory does not change while the kernel runs: ld.global.nc.
+  // read_only memory does not change while the kernel runs: ld.global.nc.
   if (space == Space::read_only)
     load->setMetadata(llvm::LLVMContext::MD_invariant_load, llvm::MDNode::get(s.context, {}));
   return load;
@@ -47,7 +48,7 @@ char constraint(llvm::Type* type) {
   return type->isIntegerTy(1) ? 'b' : type->getPrimitiveSizeInBits() == 64 ? 'l' : 'r';
 }
 
-// What follows "atom." or "red.", to the type.
+// The instruction's text after "atom." or "red.", up to its type.
 std::string ptx_atomic(AtomicOp op, Space space, Scalar scalar, Order order, Scope scope) {
   constexpr const char* names[] = {"add", "min", "max", "exch", "and", "or", "xor"};
   const bool is_minmax = op == AtomicOp::min || op == AtomicOp::max;
@@ -56,7 +57,7 @@ std::string ptx_atomic(AtomicOp op, Space space, Scalar scalar, Order order, Sco
          names[static_cast<unsigned>(op)] + "." + kind + std::to_string(bits_of(scalar));
 }
 
-// Inline PTX that reads or writes memory: $0 is the result (if any), then the arguments.
+// Inline PTX that accesses memory. $0 is the result, if any; the arguments follow.
 llvm::Value* memory_assembly(Trace::State& s, const std::string& text, llvm::Type* result,
                              const std::vector<llvm::Value*>& arguments) {
   std::string constraints;
@@ -81,17 +82,17 @@ llvm::Value* as_u64(Trace::State& s, Scalar scalar, llvm::Value* value) {
 
 u64 bytes_of(Scalar scalar) { return bits_of(scalar) / 8; }
 
-// Traps where the `bytes` bytes at the place are not all in its object.
+// Traps unless all `bytes` bytes from the place are in its object.
 void require_inside(Trace::State& s, const Place& place, llvm::Value* bytes, Where where) {
   if (place.bytes.node == nullptr) return;
   s.at(where);
-  // offset + bytes > size, without wrapping: a place before the object has a huge offset.
+  // offset + bytes > size without overflow: a place before the object has a huge unsigned offset.
   llvm::Value* size = s.node(place.bytes, where);
   llvm::Value* beyond = s.b.CreateICmpUGT(s.node(place.offset, where), s.b.CreateSub(size, bytes));
   s.trap_if(s.b.CreateOr(s.b.CreateICmpULT(size, bytes), beyond), where);
 }
 
-// The address for an access of `bytes` bytes.
+// The address of an access of `bytes` bytes, after its bounds check.
 llvm::Value* accessed(Trace::State& s, const Place& place, u64 bytes, Where where) {
   require_inside(s, place, s.b.getInt64(bytes), where);
   return s.node(place.address, where);
@@ -101,15 +102,15 @@ llvm::Value* accessed_number(Trace::State& s, Space space, Scalar scalar, const 
   return s.b.CreatePtrToInt(accessed(s, place, bytes_of(scalar), where), address_type(s, space));
 }
 
-// The place `address`, `distance` bytes from `from` in the same object. Distances are counted in 64 bits in every
-// space, so that what wraps around a 32-bit address is outside.
+// The place with the given address, `distance` bytes from `from` in the same object. Distances have 64 bits in every
+// space, so that an offset which wraps a 32-bit address is out of bounds.
 Place moved(Trace::State& s, const Place& from, llvm::Value* address, llvm::Value* distance, Where where) {
   Place place{s.value(address), {}, from.bytes};
   place.offset = s.value(s.b.CreateAdd(s.node(from.offset, where), distance));
   return place;
 }
 
-// index * scale. A 64-bit index whose product would wrap is taken for one that lies as far outside.
+// index * scale. A 64-bit index is clamped so that the product does not wrap: it stays out of bounds.
 llvm::Value* distance_of(Trace::State& s, Scalar index_type, u64 scale, llvm::Value* index) {
   llvm::Value* wide = as_u64(s, index_type, index);
   if (bits_of(index_type) == 64) {
@@ -172,7 +173,7 @@ Place Trace::within(const Place& place, Scalar count_type, Value count, u64 elem
     bytes = s.b.CreateSub(up, s.b.CreateURem(up, s.b.getInt64(granule_bytes)));
   }
   require_inside(s, place, bytes, where);
-  // A size that is known while tracing is known everywhere, like the array it is of.
+  // A constant size is valid in every region, like the array that it describes.
   return {place.address, {s.b.getInt64(0), 0}, llvm::isa<llvm::Constant>(bytes) ? Value{bytes, 0} : s.value(bytes)};
 }
 
@@ -215,7 +216,7 @@ void Trace::load_vector(Space space, Scalar scalar, size_t align, const Place& p
   llvm::Value* from = accessed(s, place, lanes.size() * bytes_of(scalar), where);
   llvm::Value* vector = nullptr;
   if (space == Space::read_only) {
-    // An intrinsic, because LLVM takes vector loads apart and forgets that the memory does not change.
+    // An intrinsic, because LLVM splits vector loads and then loses their !invariant.load.
     vector =
         s.b.CreateIntrinsic(llvm::Intrinsic::nvvm_ldg_global_i, {type, from->getType()}, {from, s.u32_constant(align)});
   } else {
@@ -256,7 +257,7 @@ Value Trace::load_unaligned_u32(Space space, const Place& place, Where where) {
   llvm::Value* base = accessed(s, place, bytes_of(Scalar::u32), where);
   const auto word_at = [&](llvm::Value* any) { return emit_load(s, space, word, 4, rounded_down(s, space, any, 4)); };
   llvm::Value* low = word_at(base);
-  // The word of the last byte: the same word again if the address is aligned, so nothing beyond the value is touched.
+  // The word of the last byte. It is the same word if the address is aligned, so no word beyond the value is read.
   llvm::Value* high = word_at(byte_offset(s, base, llvm::ConstantInt::get(type, 3)));
   llvm::Value* shift = s.b.CreateShl(s.b.CreateZExtOrTrunc(s.b.CreatePtrToInt(base, type), word), 3);
   return s.value(lower(s, Intrinsic::funnel_right, word, {low, high, shift}));
@@ -330,13 +331,14 @@ void Trace::prefetch_l2(const Place& place, Where where) {
   State& s = *state_;
   s.at(where);
   llvm::Value* address = s.b.CreatePtrToInt(accessed(s, place, 1, where), s.b.getInt64Ty());
-  // A hint: nothing else has to keep its order with it.
+  // A hint: it needs no order with other accesses.
   s.b.CreateCall(llvm::InlineAsm::get(llvm::FunctionType::get(s.b.getVoidTy(), {address->getType()}, false),
                                       "prefetch.global.L2 [$0];", "l", true),
                  {address});
 }
 
-// A record is {id, linear thread, value}: 16 bytes at 16 * (1 + n mod records); word 0 of the buffer counts n.
+// Record number n has 16 bytes {id, linear thread, value} at 16 * (1 + n mod records). Word 0 of the buffer counts
+// records.
 void Trace::mark(u32 id, Value value, Where where) {
   State& s = *state_;
   s.at(where);

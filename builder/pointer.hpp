@@ -1,12 +1,12 @@
 // Ptr and Span: memory with its state space and its proven alignment in the type.
 //
-// The alignment of `pointer + index` is the greatest common divisor of what is known about both sides, so a typed
-// access compiles only where every address it can form is aligned. A byte cursor has alignment 1; the ways out are
-// named: load_bytewise, align_down with a funnel shift (load_unaligned_u32), and assume_aligned with a reason, which
-// traps in checked builds if it is wrong.
+// The alignment of `pointer + index` is the greatest common divisor of the pointer's alignment and the known factor of
+// the index, so a typed access compiles only if every address that it can form is aligned. A byte cursor has alignment
+// 1. It is read with load_bytewise, with load_unaligned_u32 (two aligned words and a funnel shift), or after
+// assume_aligned, which takes a reason and traps in checked builds if it is wrong.
 //
-// In checked builds a pointer also knows its object: the array or span it came from, or what `within` says. It keeps it
-// through arithmetic and casts, and every access through it traps on the author's line where it leaves the object.
+// In checked builds a pointer also knows its object: the array or span that it came from, or the range given by
+// `within`. The object is kept through arithmetic and casts. An access that leaves it traps on the author's line.
 #pragma once
 
 #include <array>
@@ -17,7 +17,7 @@
 
 namespace ptxkit::dsl {
 
-// An integer known to be a multiple of M: what keeps an alignment through pointer arithmetic.
+// An integer known to be a multiple of M, so that pointer arithmetic with it keeps alignment.
 template <size_t M, DeviceInteger T, Rate R>
 class [[nodiscard]] Multiple : public Expr<T, R> {
  public:
@@ -38,7 +38,7 @@ inline constexpr size_t kMultipleOf<std::integral_constant<I, V>> =
 constexpr bool is_power_of_two(size_t n) { return n != 0 && (n & (n - 1)) == 0; }
 }  // namespace detail
 
-// index * M, known to be a multiple of M. A product that wraps would lose the property unless M is a power of two.
+// index * M, known to be a multiple of M. M is a power of two, so the product stays a multiple of M when it wraps.
 template <size_t M, DeviceOperand A>
 auto times(const A& index, Where where = Where::current()) {
   static_assert(detail::is_power_of_two(M), "times takes a power of two: other multiples do not survive wrapping");
@@ -56,8 +56,8 @@ auto align_down(const A& value, Where where = Where::current()) {
       apply(Binary::and_, kScalarOf<T>, detail::operand<T>(value, where), Operand{nullptr, {}, ~u64{N - 1}, where})));
 }
 
-// The author vouches that `value` is a multiple of N; checked builds trap where it is not, and the launch file lists
-// it.
+// Declares, without proof, that `value` is a multiple of N, a power of two. Checked builds trap where it is not. The
+// launch file lists the assumption with its reason `why`.
 template <size_t N, DeviceOperand A>
 auto assume_multiple(const A& value, const char* why, Where where = Where::current()) {
   static_assert(detail::is_power_of_two(N), "assume_multiple takes a power of two");
@@ -67,7 +67,7 @@ auto assume_multiple(const A& value, const char* why, Where where = Where::curre
   return Multiple<N, T, kRateOf<A>>(expr);
 }
 
-// Sums and differences keep what both sides have.
+// A sum or difference is a multiple of the greatest common divisor of both factors.
 template <size_t M, size_t N, DeviceInteger T, Rate R, Rate Q>
 auto operator+(const Multiple<M, T, R>& a, const Multiple<N, T, Q>& b) {
   return Multiple<gcd(M, N), T, widest(R, Q)>(Expr<T, widest(R, Q)>(
@@ -79,6 +79,8 @@ auto operator-(const Multiple<M, T, R>& a, const Multiple<N, T, Q>& b) {
       apply(Binary::sub, kScalarOf<T>, detail::operand<T>(a, Where{}), detail::operand<T>(b, Where{}))));
 }
 
+// A pointer to elements of type T in state space S, aligned to Align bytes and as uniform as R. `const T` and read_only
+// memory have no stores.
 template <Space S, class T, size_t Align = sizeof(T), Rate R = Rate::block>
 class [[nodiscard]] Ptr {
  public:
@@ -89,19 +91,19 @@ class [[nodiscard]] Ptr {
   static constexpr size_t kAlign = Align;
   static constexpr Rate kRate = R;
   static constexpr bool kWritable = !std::is_const_v<T> && S != Space::read_only;
-  // What a load yields: only memory that nobody writes is uniform at a uniform address.
+  // The rate of a load's result: only read_only memory is uniform at a uniform address.
   static constexpr Rate kLoadRate = S == Space::read_only ? R : Rate::thread;
 
   Ptr(Trace& trace, const Place& place) : trace_(&trace), place_(place) {}
   Ptr(const Ptr&) = default;
   Ptr& operator=(const Ptr&) = delete;
-  // Forgetting is free: alignment, uniformity, the right to write.
+  // A pointer converts to one with less alignment, less uniformity, or without the right to write.
   template <class U, size_t A, Rate Q>
     requires((std::is_same_v<U, T> || std::is_same_v<const U, T>) && A >= Align && Q <= R &&
              !(std::is_same_v<U, T> && A == Align && Q == R))
   Ptr(const Ptr<S, U, A, Q>& other) : trace_(&other.trace()), place_(other.place()) {}  // NOLINT
 
-  // `index` elements further. Unsigned indices are zero-extended, signed ones sign-extended.
+  // The pointer moved by `index` elements. Unsigned indices are zero-extended, signed ones sign-extended.
   template <DeviceOperand I>
   auto at(const I& index, Where where = Where::current()) const {
     using U = ValueType<I>;
@@ -116,7 +118,7 @@ class [[nodiscard]] Ptr {
     return Ptr<S, T, align_after<1>(), R>(
         *trace_, trace_->offset(S, place_, static_cast<i64>(index) * static_cast<i64>(sizeof(T)), where));
   }
-  // N elements further, N known: keeps more alignment than a run-time index.
+  // The pointer moved by N elements. A constant keeps more alignment than a run-time index.
   template <i64 N>
   auto at(Where where = Where::current()) const {
     constexpr size_t step = static_cast<size_t>(N < 0 ? -N : N);
@@ -129,20 +131,19 @@ class [[nodiscard]] Ptr {
   }
   template <class I>
   friend auto operator+(const Ptr& pointer, const I& index) {
-    return pointer.at(index, Where{});  // the line is that of the access to come
+    return pointer.at(index, Where{});  // the access through the result records the line
   }
 
-  // The same address as a pointer to another type; the alignment stays what it was.
+  // The same address as a pointer to U, with the same alignment.
   template <class U>
   auto as() const {
     static_assert(std::is_const_v<U> || !std::is_const_v<T>, "the pointer is read-only: ask for a const type");
     return Ptr<S, U, Align, R>(*trace_, place_);
   }
 
-  // The same pointer, said to point to an object of `count` elements. Nothing in release builds; in checked builds
-  // every access through it traps that leaves the object, and `within` itself where the object leaves the one it is in.
-  // With Granule, the object ends at the next multiple of so many bytes from its start: what aligned reads of its end
-  // touch.
+  // The same pointer with an object of `count` elements. Release builds emit nothing. In checked builds an access that
+  // leaves this object traps, and `within` itself traps if the new object leaves the pointer's previous one. The object
+  // ends at the next multiple of Granule bytes from its start, so that aligned vector reads of its end stay inside.
   template <size_t Granule = sizeof(T), class I>
   Ptr within(const I& count, Where where = Where::current()) const {
     using U = typename detail::CommonType<I, Expr<u32, R>>::Type;
@@ -174,7 +175,7 @@ class [[nodiscard]] Ptr {
     return Ptr<S, T, (N > Align ? N : Align), R>(*trace_, trace_->align_down(S, place_, N, where));
   }
 
-  // The address as a number: u64 in Global and ReadOnly, u32 in Shared and Local.
+  // The address as a number: u64 in global, read_only and local, u32 in shared.
   auto address(Where where = Where::current()) const {
     using A = std::conditional_t<is_wide(S), u64, u32>;
     return Expr<A, R>({trace_, trace_->address(S, place_, where)});

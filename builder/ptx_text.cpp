@@ -1,5 +1,6 @@
-// The last step: the backend's text becomes the project's PTX. Parameters get their names, state spaces and alignments,
-// which the backend prints for OpenCL only; the @pz_cost block is put before the entry; comments of the backend go.
+// The last step: turns the backend's text into the text that is shipped. Parameters get names, state spaces and
+// alignments, which the backend prints for OpenCL only. The @pz_cost block is put before the entry. The backend's
+// comments are removed.
 #include <algorithm>
 #include <string>
 #include <string_view>
@@ -27,7 +28,7 @@ std::string cost_block(const KernelSpec& spec) {
       spec.cost.threads_per_element, spec.cost.passes, buffers, spec.cost.local_mem, spec.cost.note);
 }
 
-// "\t.param .u64 k_param_0" gets ".ptr .global .align 4" where parameter 0 is a pointer.
+// Adds ".ptr .global .align 4" to "\t.param .u64 k_param_0" where parameter 0 is a pointer.
 std::string annotate(std::string_view line, const std::vector<Parameter>& parameters, const std::string& prefix) {
   constexpr std::string_view declaration = "\t.param .u64 ";
   if (!line.starts_with(declaration)) return std::string(line);
@@ -42,7 +43,7 @@ std::string annotate(std::string_view line, const std::vector<Parameter>& parame
   return std::string(line);
 }
 
-// Every word `prefix`<number> becomes <kernel>_<name of that parameter>.
+// Replaces every word `prefix`<number> by <kernel>_<name of that parameter>.
 std::string rename(const std::string& line, const std::vector<Parameter>& parameters, const std::string& prefix,
                    const std::string& kernel) {
   std::string out;
@@ -64,7 +65,7 @@ std::string rename(const std::string& line, const std::vector<Parameter>& parame
   return out;
 }
 
-// ".loc 1 17 32790" of a uniform branch (mark_uniform_branches) is split into the true line and the mark.
+// Splits ".loc 1 17 32790" of a uniform branch (see mark_uniform_branches) into the true line and the mark.
 struct Location {
   std::string text;
   bool is_uniform = false;
@@ -77,8 +78,8 @@ Location location_of(std::string_view line) {
   return {std::string(line.substr(0, last + 1)) + std::to_string(column - kUniformColumn), true};
 }
 
-// What the backend writes for itself: comments about inline assembly and demoted variables, an empty debug section, and
-// line 0, which names no line: the one before stays in force.
+// Lines that only the backend needs: comments about inline assembly and demoted variables, an empty debug section, and
+// ".loc" with line 0, which names no line (the previous one stays in force).
 bool is_noise(std::string_view content) {
   if (content == "// begin inline asm" || content == "// end inline asm" || content == "// demoted variable")
     return true;
@@ -97,7 +98,7 @@ std::string finish_ptx(const std::string& text, const KernelDefinition& definiti
       fmt::format("// {} for sm_{}, {} build\n", state.name, state.options.sm, name_of(state.options.variant));
   size_t begin = 0;
   bool in_header = true;
-  bool is_uniform = false;  // whether a branch here is
+  bool is_uniform = false;  // whether a branch at this location is uniform
   std::string last_location;
   while (begin < text.size()) {
     const size_t end = std::min(text.find('\n', begin), text.size());

@@ -1,4 +1,4 @@
-// The divergence rules of regions.hpp, one function each; every refusal names the two places and what to write instead.
+// The divergence rules of regions.hpp, one function each. Each error names both places and the remedy.
 #include "builder/regions.hpp"
 
 #include <algorithm>

@@ -1,7 +1,7 @@
-// Trace builds LLVM IR while the kernel's body runs. Variables are allocas that SROA turns into registers; control flow
-// is made of blocks in the shape that the lambdas have; memory is reached through pointers in their address spaces (1
-// global, 3 shared, 0 for local arrays, which the backend recognises), with offsets extended explicitly, because LLVM
-// sign-extends a 32-bit index.
+// Trace builds LLVM IR while the kernel's body runs. Variables are allocas, which SROA turns into registers. Each
+// lambda becomes basic blocks of the same structure. Pointers carry their address space (1 for global, 3 for shared, 0
+// for local arrays, whose space the backend infers). Offsets are extended explicitly, because LLVM sign-extends a
+// 32-bit index.
 #include <llvm/IR/DIBuilder.h>
 #include <llvm/IR/IRBuilder.h>
 #include <llvm/IR/InlineAsm.h>
@@ -88,7 +88,7 @@ Trace::State::State(const KernelDefinition& definition, const EmitOptions& emit_
   annotate("reqntidz", 1);
   if (definition.spec.min_blocks != 0) annotate("minctasm", definition.spec.min_blocks);
 
-  // Lines without a debug build: the emission kind keeps `.target` free of `debug`.
+  // Line information without a debug build: with this emission kind, `.target` has no `debug`.
   module.addModuleFlag(llvm::Module::Warning, "Debug Info Version", llvm::DEBUG_METADATA_VERSION);
   const std::string path = relative_path(definition.where.file_name());
   llvm::DIFile* file = debug_info.createFile(path, "");
@@ -153,7 +153,7 @@ void Trace::State::trap_if(llvm::Value* condition, Where where) {
   llvm::BasicBlock* go_on = new_block("checked");
   b.CreateCondBr(condition, trap, go_on, llvm::MDBuilder(context).createUnlikelyBranchWeights());
   b.SetInsertPoint(trap);
-  // Traps of different lines stay apart, so that the fault names its own.
+  // NoMerge keeps the traps of different lines apart, so that a fault names its own line.
   b.CreateIntrinsic(llvm::Intrinsic::trap, {}, {})->addFnAttr(llvm::Attribute::NoMerge);
   b.CreateUnreachable();
   b.SetInsertPoint(go_on);
@@ -374,7 +374,7 @@ Place Trace::array(Space space, const char* array_name, Scalar element, u64 coun
                        "it is declared here", other.where, "give each array its own name");
       }
     }
-    // In PTX both would be <kernel>_<name>.
+    // Both would be <kernel>_<name> in PTX.
     for (const Parameter& parameter : s.parameters) {
       if (parameter.name == array_name) {
         throw DslError(std::string("the shared array '") + array_name + "' has the name of a parameter", where,

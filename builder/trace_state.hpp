@@ -1,5 +1,5 @@
-// The inside of Trace, shared by the builder's own sources: what is being built (LLVM objects, by reference only: this
-// header does not include LLVM either) and what was noted on the way.
+// The inside of Trace, for the builder's own sources: the LLVM objects under construction (by reference, so this header
+// does not include LLVM either) and what tracing recorded.
 #pragma once
 
 #include <map>
@@ -25,7 +25,7 @@ class Value;
 
 namespace ptxkit::dsl {
 
-// An array in shared memory, for the launch file.
+// An array in shared memory, as the launch file lists it.
 struct SharedArray {
   std::string name;
   u64 bytes;
@@ -33,7 +33,7 @@ struct SharedArray {
   Where where;
 };
 
-// A marker of a debug build, for the launch file.
+// A marker of a debug build, as the launch file lists it.
 struct Marker {
   u32 id;
   Where where;
@@ -50,12 +50,12 @@ struct Trace::State {
   llvm::IRBuilderBase& b;
   llvm::Function* function = nullptr;
   llvm::BasicBlock* entry = nullptr;  // holds the allocas
-  llvm::BasicBlock* leave = nullptr;  // the one `ret`
+  llvm::BasicBlock* leave = nullptr;  // the only `ret`
   llvm::DIBuilder& debug_info;
-  std::map<std::string, llvm::DIScope*> files;  // where lines of each file live
+  std::map<std::string, llvm::DIScope*> files;  // the debug scope of each source file
 
   std::string name;
-  Where defined;  // where the kernel is, with its parameters
+  Where defined;  // where the kernel is defined
   EmitOptions options;
   u32 block;
   std::vector<Parameter> parameters;
@@ -69,14 +69,14 @@ struct Trace::State {
 
   bool checked() const { return options.variant != Variant::release; }
 
-  // Sets the line of the instructions that follow; a default Where leaves it.
+  // Sets the line of the following instructions. A default Where keeps the current one.
   void at(Where where);
   llvm::Type* type(Scalar scalar);
-  llvm::Value* node(Value value, Where where);  // refuses a value whose branch is closed
+  llvm::Value* node(Value value, Where where);  // throws DslError for a value whose region is closed
   Value value(llvm::Value* node);
   llvm::Value* u32_constant(u64 bits);
   llvm::BasicBlock* new_block(const char* name);
-  // Emits a trap for the threads where `condition` holds, and goes on for the others.
+  // Traps in the threads where `condition` holds. The others continue.
   void trap_if(llvm::Value* condition, Where where);
 
   void finish();  // ends the function and verifies the module
@@ -84,20 +84,20 @@ struct Trace::State {
 
 unsigned address_space_of(Space space);
 
-// The LLVM call or inline assembly of an intrinsic.
+// Emits the LLVM call or the inline assembly of an intrinsic.
 llvm::Value* lower(Trace::State& state, Intrinsic id, llvm::Type* type, const std::vector<llvm::Value*>& arguments);
 
-// Names the metadata of a shuffle whose result is the same in the whole warp.
+// The metadata on a shuffle whose result is the same in the whole warp.
 inline constexpr const char* kWarpUniform = "ptxkit.warp_uniform";
 
-// Moves the column of every branch that the lanes of a warp take together up by kUniformColumn, for finish_ptx.
+// Adds kUniformColumn to the column of every branch that the lanes of a warp take together. finish_ptx reads the mark.
 inline constexpr unsigned kUniformColumn = 1u << 15;
 void mark_uniform_branches(llvm::Function& function);
 
-// Optimises `module` and prints PTX, as the backend writes it.
+// Optimises `module` and returns the backend's PTX.
 std::string compile(llvm::Module& module, const EmitOptions& options);
 
-// The backend's text with names instead of numbers for parameters, `.ptr` annotations, and the @pz_cost block.
+// The backend's text with parameter names instead of numbers, `.ptr` annotations, `bra.uni` and the @pz_cost block.
 std::string finish_ptx(const std::string& text, const KernelDefinition& definition, const Trace::State& state);
 
 std::string launch_file(const KernelDefinition& definition, const Trace::State& state);

@@ -1,9 +1,8 @@
-// The vocabulary of the DSL: scalar types, rates, state spaces. Everything here is a plain value; nothing depends on
-// LLVM.
+// Scalar types, rates and state spaces of the DSL: plain values that do not depend on LLVM.
 //
-// A rate says how far a value is known to be the same: in the whole CTA (Block), in each warp (Warp), or in no more
-// than one thread (Thread). It is part of a value's type, because most bugs of GPU kernels are a value that was thought
-// to be uniform and was not.
+// A rate states how far a value is known to be uniform: in the whole CTA (Rate::block), in each warp (Rate::warp), or
+// not at all beyond one thread (Rate::thread). The rate is part of a value's type, because many bugs of GPU kernels
+// come from a value that was assumed to be uniform and was not.
 #pragma once
 
 #include <cstddef>
@@ -24,7 +23,7 @@ using i64 = int64_t;
 using f32 = float;
 using f64 = double;
 
-// A place in the author's C++; it becomes the `.loc` of what is traced there.
+// A position in the author's C++ source. Instructions traced there carry it as their `.loc`.
 using Where = std::source_location;
 
 enum class Rate : u8 { block, warp, thread };
@@ -39,9 +38,9 @@ constexpr const char* name_of(Rate rate) {
   return rate == Rate::block ? "block-uniform" : rate == Rate::warp ? "warp-uniform" : "lane-varying";
 }
 
-// Global and ReadOnly are both PTX's `.global`; ReadOnly promises that nobody writes the memory while the kernel runs,
-// so its loads are `ld.global.nc`, they are uniform at uniform addresses, and it has no stores. Addresses are 64 bits
-// wide in Global, ReadOnly and Local, 32 bits in Shared.
+// `global` and `read_only` are both PTX's `.global`. With `read_only` the author promises that no thread writes the
+// memory while the kernel runs. Loads from it are `ld.global.nc`, they are uniform at uniform addresses, and it has no
+// stores. Addresses are 64 bits wide in global, read_only and local, 32 bits in shared.
 enum class Space : u8 { global, read_only, shared, local };
 using enum Space;
 
@@ -104,7 +103,7 @@ concept DeviceInteger = kIsScalar<T> && std::is_integral_v<T> && !std::is_same_v
 template <class T>
 concept DeviceNumber = kIsScalar<T> && !std::is_same_v<T, bool>;
 
-// A name as a template argument: Arg<"src", ...>.
+// A string literal as a template argument: Arg<"src", ...>.
 template <size_t N>
 struct Name {
   char text[N];
@@ -114,11 +113,11 @@ struct Name {
 };
 
 template <class>
-inline constexpr bool kNever = false;  // for static_assert in a template that must not be chosen
+inline constexpr bool kNever = false;  // for static_assert in a template that must not be instantiated
 
 constexpr size_t gcd(size_t a, size_t b) { return b == 0 ? a : gcd(b, a % b); }
 
-// The largest alignment that the project's memory can have and that PTX can use: a 16-byte vector access.
+// The largest alignment that the DSL tracks, in bytes: that of PTX's widest vector access.
 inline constexpr size_t kMaxAlign = 16;
 
 }  // namespace ptxkit::dsl

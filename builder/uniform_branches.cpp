@@ -1,13 +1,12 @@
-// Which branches all lanes of a warp take together, and how the PTX says so: `bra.uni`.
+// Finds the branches that all lanes of a warp take together, so that the PTX states it: `bra.uni`.
 //
-// ptxas cannot see that a condition is warp-uniform when it comes from memory or from a vote, so it guards the branch
-// with a convergence barrier, keeps loops unrolled for diverged lanes, and spends registers on both. The DSL's rates
-// know better. But branches are rewritten by the optimiser, so what the author wrote is gone by then; the question is
-// asked again, on the final IR, by LLVM's uniformity analysis with the sources of divergence that the rates have.
+// ptxas cannot see that a condition is warp-uniform if it comes from memory or from a vote. It then guards the branch
+// with a convergence barrier, unrolls loops for diverged lanes, and spends registers on both. The DSL's rates have this
+// information, but the optimiser rewrites the author's branches. Therefore LLVM's uniformity analysis runs on the final
+// IR, with the rates as its sources of divergence.
 //
-// The backend has no way to carry the answer to the text. A debug location is carried faithfully (one that is merged
-// with another is dropped, never kept), so a uniform branch's column is moved up by kUniformColumn and ptx_text.cpp
-// moves it back.
+// The backend has no channel for the result. It carries debug locations faithfully (a merged location is dropped, never
+// kept), so the column of a uniform branch is raised by kUniformColumn, and ptx_text.cpp subtracts it again.
 #include <optional>
 
 #include <llvm/Analysis/CycleAnalysis.h>
@@ -32,7 +31,8 @@ ID intrinsic_of(const llvm::Value* value) {
   return call == nullptr ? llvm::Intrinsic::not_intrinsic : call->getIntrinsicID();
 }
 
-// How far bit j of `value` is from the bit of %tid.x that it holds: value = tid.x >> shift, apart from masked bits.
+// The shift s with value = %tid.x >> s, apart from masked bits; negative for a left shift. Nothing if `value` has no
+// such form.
 std::optional<int> shift_of_thread(const llvm::Value* value) {
   if (intrinsic_of(value) == llvm::Intrinsic::nvvm_read_ptx_sreg_tid_x) return 0;
   const auto* instruction = llvm::dyn_cast<llvm::Instruction>(value);
@@ -51,8 +51,8 @@ std::optional<int> shift_of_thread(const llvm::Value* value) {
   return instruction->getOpcode() == llvm::Instruction::LShr ? *inner + by : *inner - by;
 }
 
-// The warp's index in any of the forms that the optimiser gives it: no bit depends on the low five of %tid.x. CTAs are
-// one-dimensional and a multiple of 32, so the lanes of a warp share the others.
+// The warp's index, in any form that the optimiser gives it: no bit depends on the low five bits of %tid.x. CTAs are
+// one-dimensional and multiples of 32 threads, so the lanes of a warp share the other bits.
 bool is_warp_index(const llvm::Instruction& instruction) {
   const std::optional<int> shift = shift_of_thread(&instruction);
   if (!shift) return false;
@@ -62,7 +62,7 @@ bool is_warp_index(const llvm::Instruction& instruction) {
   return mask != nullptr && static_cast<int>(mask->getValue().countr_zero()) + *shift >= 5;
 }
 
-// A comparison of %tid.x with a bound between two warps: what becomes of `warp index == constant`.
+// A comparison of %tid.x with a multiple of 32: the optimiser makes it of `warp index == constant`.
 bool is_warp_comparison(const llvm::Instruction& instruction) {
   const auto* compare = llvm::dyn_cast<llvm::ICmpInst>(&instruction);
   if (compare == nullptr) return false;
@@ -88,7 +88,7 @@ bool is_uniform_collective(const llvm::Instruction& instruction) {
     case llvm::Intrinsic::nvvm_redux_sync_xor:
       return true;
     default:
-      // A shuffle that reads one lane: the trace says so, since the lane need not be a constant.
+      // A shuffle that reads one lane. The trace marks it, since the lane need not be a constant.
       return instruction.getMetadata(kWarpUniform) != nullptr;
   }
 }
@@ -112,7 +112,7 @@ bool is_divergent_source(const llvm::Instruction& instruction) {
   }
 }
 
-// The rates of the DSL in the form in which LLVM's analysis asks for them.
+// The DSL's rates, in the interface that LLVM's analysis queries.
 class WarpRates : public llvm::TargetTransformInfoImplCRTPBase<WarpRates> {
  public:
   explicit WarpRates(const llvm::DataLayout& layout) : TargetTransformInfoImplCRTPBase(layout) {}

@@ -1,9 +1,9 @@
 // Expr and Var: values of the kernel that is being traced.
 //
-// An Expr is immutable and has one definition; a Var is a place that can be assigned. Both carry the type and the rate.
-// Operators come in pairs of operands with the same type only, so widths and signs never mix silently; a literal takes
-// the other side's type if it fits, which the compiler checks. Operands are passed as `Located`, whose converting
-// constructors note the author's line: operators cannot have default arguments, conversions can.
+// An Expr is immutable and has one definition; a Var is a variable that can be assigned. Both carry the scalar type and
+// the rate. Both operands of an operator have the same type, so widths and signs never mix silently. A literal takes
+// the type of the other operand if it fits, which the compiler checks. Operands are passed as `Located`, whose
+// converting constructors record the author's line: an operator cannot have default arguments, a constructor can.
 #pragma once
 
 #include <bit>
@@ -21,7 +21,7 @@ class Var;
 
 namespace detail {
 
-// Calls that are no constant expression: their names are the diagnostic.
+// Deliberately not constexpr: a call in a constant expression is an error, and the name is its message.
 void error_literal_does_not_fit_the_operand_type();
 
 template <class T>
@@ -53,7 +53,7 @@ consteval u64 literal_bits(I literal) {
 
 }  // namespace detail
 
-// A constant of the C++ that writes the kernel, as an operand: it must be a constant expression and must fit.
+// An operand that is a C++ constant. It must be a constant expression and must fit T.
 template <DeviceScalar T>
 struct Literal : Operand {
   template <detail::HostNumber I>
@@ -64,7 +64,7 @@ struct Literal : Operand {
       : Operand{nullptr, {}, detail::literal_bits<T>(V), at} {}
 };
 
-// An operand of type T whose rate is exactly R, with the line on which it is used.
+// An operand of type T whose rate is exactly R, with the source line that uses it.
 template <DeviceScalar T, Rate R>
 struct Located : Operand {
   Located(const Expr<T, R>& expr, Where at = Where::current());
@@ -90,8 +90,8 @@ using ValueType = typename OperandTraits<std::remove_cvref_t<A>>::Type;
 template <DeviceOperand A>
 inline constexpr Rate kRateOf = OperandTraits<std::remove_cvref_t<A>>::kRate;
 
-// The operators of Expr<T, R> and Var<T, R>, found by argument-dependent lookup through this base. For every operator:
-// the right side at each of the three rates, and a literal on the left.
+// The operators of Expr<T, R> and Var<T, R>, found by argument-dependent lookup through this base. Each operator has
+// one overload for each rate of the right operand, and one for a literal on the left.
 template <DeviceScalar T, Rate R>
 class Operands {
 #define PTXKIT_ONE(op, code, result, S, condition)                                \
@@ -148,9 +148,9 @@ class [[nodiscard]] Expr : public Operands<T, R> {
 
   explicit Expr(Traced traced) : trace_(traced.trace), value_(traced.value) {}
   Expr(const Expr&) = default;
-  Expr& operator=(const Expr&) = delete;  // an Expr is a value, not a place: use a Var
+  Expr& operator=(const Expr&) = delete;  // an Expr is a value, not a variable: use a Var
 
-  // A uniform value is also a lane-varying one.
+  // A uniform value converts to a less uniform one.
   template <Rate S>
     requires(S < R)
   Expr(const Expr<T, S>& narrower) : trace_(&narrower.trace()), value_(narrower.value()) {}  // NOLINT
@@ -158,8 +158,7 @@ class [[nodiscard]] Expr : public Operands<T, R> {
     requires(S <= R)
   Expr(const Var<T, S>& var, Where where = Where::current()) : Expr(var.read(where)) {}  // NOLINT
 
-  // An exact match, so that the native ! through operator bool is no candidate of equal rank; the line is the
-  // operand's.
+  // Takes Expr itself, so that it is preferred to the built-in ! through operator bool. The operand's line is kept.
   friend Expr operator!(const Expr& a)
     requires(std::is_same_v<T, bool>)
   {
@@ -191,7 +190,7 @@ struct OperandTraits<Expr<T, R>> {
 template <DeviceScalar T, Rate R>
 struct OperandTraits<Var<T, R>> : OperandTraits<Expr<T, R>> {};
 
-// The right side of an assignment to a Var<T, R>: type T, at most as divergent as R.
+// The right side of an assignment to a Var<T, R>: of type T, and at most as divergent as R. A literal must fit T.
 template <DeviceScalar T, Rate R>
 struct Assigned : Operand {
   template <Rate S>
@@ -218,6 +217,8 @@ struct Assigned : Operand {
 
 class Kernel;
 Trace& trace_of(Kernel& kernel);
+// A variable of the kernel. The constructor takes the initial value, so a Var is never uninitialised. An assignment to
+// a block- or warp-uniform variable inside a more divergent branch or loop throws DslError.
 
 template <DeviceScalar T, Rate R>
 class Var : public Operands<T, R> {
@@ -231,7 +232,7 @@ class Var : public Operands<T, R> {
   Var(const Var&) = delete;  // pass by reference; copy the value with *var
   Var& operator=(const Var& other) { return *this = Assigned<T, R>(*other); }
 
-  // *var: the value as it is now. A friend, so that the conversion to Now can note the line.
+  // *var is the variable's value at this point. A friend, so that the conversion to Now can record the line.
   struct Now {
     Now(const Var& of, Where at = Where::current()) : var(of), where(at) {}  // NOLINT
     const Var& var;
@@ -283,7 +284,7 @@ Located<T, R>::Located(const Expr<T, R>& expr, Where at) : Operand{&expr.trace()
 template <DeviceScalar T, Rate R>
 Located<T, R>::Located(const Var<T, R>& var, Where at) : Located(var.read(at), at) {}
 
-// What does not compile, with the reason. Each is chosen only where no operator above fits.
+// Overloads that refuse to compile and give the reason. Each is chosen only where no operator above fits.
 #define PTXKIT_REFUSE_MIXED(op)                                                                      \
   template <DeviceOperand A, DeviceOperand B>                                                        \
     requires(!std::is_same_v<ValueType<A>, ValueType<B>>)                                            \
@@ -323,7 +324,7 @@ void operator||(const A&, const B&) {
 
 // --- conversions ---
 
-// cast<T>: the value modulo 2^width for integers (widening follows the source's sign), rounding for floats.
+// cast<T>: integers are reduced modulo 2^width and widened by the source's sign; floats are rounded.
 template <DeviceNumber T, DeviceOperand A>
 Expr<T, kRateOf<A>> cast(const A& a, Where where = Where::current()) {
   const Expr<ValueType<A>, kRateOf<A>> from(a);
@@ -331,7 +332,7 @@ Expr<T, kRateOf<A>> cast(const A& a, Where where = Where::current()) {
       {&from.trace(), from.trace().convert(kScalarOf<ValueType<A>>, kScalarOf<T>, from.value(), where)});
 }
 
-// zext<T>: an unsigned integer (or a predicate, as 0 or 1) to a wider or equal type.
+// zext<T>: widens an unsigned integer, or a predicate as 0 or 1; T is at least as wide.
 template <DeviceInteger T, DeviceOperand A>
 Expr<T, kRateOf<A>> zext(const A& a, Where where = Where::current()) {
   static_assert(!is_signed(kScalarOf<ValueType<A>>) && !is_float(kScalarOf<ValueType<A>>),
@@ -340,7 +341,7 @@ Expr<T, kRateOf<A>> zext(const A& a, Where where = Where::current()) {
   return cast<T>(a, where);
 }
 
-// trunc<T>: the low bits of an integer.
+// trunc<T>: the low bits of an integer; T is at most as wide.
 template <DeviceInteger T, DeviceOperand A>
 Expr<T, kRateOf<A>> trunc(const A& a, Where where = Where::current()) {
   static_assert(DeviceInteger<ValueType<A>>, "trunc takes an integer: use cast<T>");
@@ -349,7 +350,7 @@ Expr<T, kRateOf<A>> trunc(const A& a, Where where = Where::current()) {
   return cast<T>(a, where);
 }
 
-// bitcast<T>: the same bits as another type of the same width.
+// bitcast<T>: the same bits read as another type of the same width.
 template <DeviceNumber T, DeviceOperand A>
 Expr<T, kRateOf<A>> bitcast(const A& a, Where where = Where::current()) {
   static_assert(bits_of(kScalarOf<ValueType<A>>) == bits_of(kScalarOf<T>), "bitcast keeps the width");
@@ -362,7 +363,7 @@ Expr<T, kRateOf<A>> bitcast(const A& a, Where where = Where::current()) {
 
 namespace detail {
 
-// For functions with more than one operand, where a literal's type follows from the other argument.
+// For functions of several operands, where a literal takes its type from another argument.
 void check_literal_fits(bool fits, const char* type, Where where);
 
 template <DeviceScalar T, class A>
@@ -375,7 +376,7 @@ Operand operand(const A& a, Where where) {
       const Expr<T, kRateOf<A>> expr(a);
       return Operand{&expr.trace(), expr.value(), 0, where};
     } else {
-      return Operand{};  // refused above; nothing more to say
+      return Operand{};  // refused by the static_assert above
     }
   } else {
     constexpr bool is_number = HostNumber<A> || requires { A::value; };
@@ -421,7 +422,7 @@ struct CommonType<A, B> {
 
 }  // namespace detail
 
-// condition ? a : b, both evaluated.
+// condition ? a : b. Both sides are evaluated.
 template <DeviceOperand C, class A, class B>
   requires(DeviceOperand<A> || DeviceOperand<B>)
 auto select(const C& condition, const A& a, const B& b, Where where = Where::current()) {

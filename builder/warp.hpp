@@ -1,7 +1,7 @@
-// Bit operations, and what the lanes of a warp do together: shuffles, votes, matches, reductions, prefix sums.
+// Bit operations, and the collectives of a warp: shuffles, votes, matches, reductions, prefix sums.
 //
-// Collectives are the only way from a lane-varying value to a uniform one. They need every lane of the warp, so tracing
-// refuses them inside a divergent branch or loop.
+// Only collectives turn a lane-varying value into a uniform one. They need every lane of the warp, so tracing refuses
+// them inside a divergent branch or loop.
 #pragma once
 
 #include "builder/kernel.hpp"
@@ -27,7 +27,7 @@ auto expr_of(const A& a) {
   return Expr<ValueType<A>, kRateOf<A>>(a);
 }
 
-// One shuffle for up to 32 bits, two for 64.
+// One shuffle for types of up to 32 bits, two for 64.
 template <DeviceNumber T, Rate R>
 Expr<T, R> shuffle_with(Intrinsic id, Trace& trace, Value value, Value lane, u32 width, const char* what, Where where) {
   trace.require_together(Rate::warp, what, where);
@@ -38,6 +38,7 @@ Expr<T, R> shuffle_with(Intrinsic id, Trace& trace, Value value, Value lane, u32
 
 // --- bits ---
 
+// Number of one bits.
 template <DeviceOperand A>
 Expr<u32, kRateOf<A>> popc(const A& a, Where where = Where::current()) {
   static_assert(DeviceInteger<ValueType<A>>, "popc takes an integer");
@@ -45,6 +46,7 @@ Expr<u32, kRateOf<A>> popc(const A& a, Where where = Where::current()) {
   return cast<u32>(
       detail::apply_intrinsic<ValueType<A>, kRateOf<A>>(bits.trace(), Intrinsic::popc, {bits.value()}, where), where);
 }
+// Number of leading zero bits; the type's width for 0.
 template <DeviceOperand A>
 Expr<u32, kRateOf<A>> clz(const A& a, Where where = Where::current()) {
   static_assert(DeviceInteger<ValueType<A>>, "clz takes an integer");
@@ -52,6 +54,7 @@ Expr<u32, kRateOf<A>> clz(const A& a, Where where = Where::current()) {
   return cast<u32>(
       detail::apply_intrinsic<ValueType<A>, kRateOf<A>>(bits.trace(), Intrinsic::clz, {bits.value()}, where), where);
 }
+// Number of trailing zero bits; the type's width for 0.
 template <DeviceOperand A>
 Expr<u32, kRateOf<A>> ctz(const A& a, Where where = Where::current()) {
   static_assert(DeviceInteger<ValueType<A>>, "ctz takes an integer");
@@ -59,7 +62,7 @@ Expr<u32, kRateOf<A>> ctz(const A& a, Where where = Where::current()) {
   return cast<u32>(
       detail::apply_intrinsic<ValueType<A>, kRateOf<A>>(bits.trace(), Intrinsic::ctz, {bits.value()}, where), where);
 }
-// The position of the lowest one bit counted from 1, and 0 for 0.
+// The position of the lowest one bit counted from 1; 0 if there is none.
 template <DeviceOperand A>
 Expr<u32, kRateOf<A>> ffs(const A& a, Where where = Where::current()) {
   const auto bits = detail::expr_of(a);
@@ -69,6 +72,7 @@ Expr<u32, kRateOf<A>> ffs(const A& a, Where where = Where::current()) {
   const auto position = Expr<u32, kRateOf<A>>(
       apply(Binary::add, Scalar::u32, detail::operand<u32>(ctz(bits, where), where), Operand{nullptr, {}, 1, where}));
   return select(zero, 0, position, where);
+  // The bits in reverse order.
 }
 template <DeviceOperand A>
 auto brev(const A& a, Where where = Where::current()) {
@@ -85,7 +89,7 @@ auto mul_hi(const A& a, const B& b, Where where = Where::current()) {
       left.trace(), sizeof(T) == 4 ? Intrinsic::mul_hi32 : Intrinsic::mul_hi64,
       {left.value(), detail::value_of<T>(left.trace(), b, where)}, where);
 }
-// Byte i of the result is byte `selector >> 4*i & 7` of the eight bytes low (0-3), high (4-7).
+// Chooses four of the eight bytes low (0-3) and high (4-7): byte i of the result is byte `selector >> 4*i & 7`.
 template <DeviceOperand A, class B, class C>
 auto prmt(const A& low, const B& high, const C& selector, Where where = Where::current()) {
   const auto first = detail::expr_of(low);
@@ -115,7 +119,7 @@ auto funnel_left(const A& low, const B& high, const C& amount, Where where = Whe
        detail::value_of<u32>(first.trace(), amount, where)},
       where);
 }
-// bits << amount for any amount: 0 from 32 on, where the operator is undefined.
+// bits << amount for any amount: 0 from 32 on, where the << operator is undefined.
 template <class A, DeviceOperand B>
 auto shift_left(const A& bits, const B& amount, Where where = Where::current()) {
   const auto by = detail::expr_of(amount);
@@ -123,7 +127,7 @@ auto shift_left(const A& bits, const B& amount, Where where = Where::current()) 
       by.trace(), Intrinsic::shift_left,
       {detail::value_of<u32>(by.trace(), bits, where), detail::value_of<u32>(by.trace(), amount, where)}, where);
 }
-// Bits [position, position + length) of a u32.
+// Bits [position, position + length) of a u32; bits beyond 32 read as 0.
 template <DeviceOperand A, class B, class C>
 auto bit_field(const A& bits, const B& position, const C& length, Where where = Where::current()) {
   const auto first = detail::expr_of(bits);
@@ -135,9 +139,10 @@ auto bit_field(const A& bits, const B& position, const C& length, Where where = 
 }
 
 // --- shuffles ---
-// `width` is 32, or a smaller power of two that splits the warp into groups of that many lanes.
+// `Width` is 32, or a smaller power of two that splits the warp into groups of that many lanes.
 
-// The value of lane `lane` (of the own group): uniform if the lane number is and the group is the warp.
+// The value of lane `lane` of the same group. The result is warp-uniform if the lane number is and the group is the
+// warp.
 template <u32 Width = kWarpLanes, DeviceOperand A, class L>
 auto shuffle(const A& a, const L& lane, Where where = Where::current()) {
   constexpr Rate rate = Width == kWarpLanes && detail::rate_or_block<L>() <= Rate::warp ? Rate::warp : Rate::thread;
@@ -146,6 +151,7 @@ auto shuffle(const A& a, const L& lane, Where where = Where::current()) {
                                                   detail::value_of<u32>(value.trace(), lane, where), Width, "shuffle",
                                                   where);
 }
+// The value of the lane `delta` below in the group; the lane's own value if there is none.
 template <u32 Width = kWarpLanes, DeviceOperand A, class D>
 auto shuffle_up(const A& a, const D& delta, Where where = Where::current()) {
   const auto value = detail::expr_of(a);
@@ -153,6 +159,7 @@ auto shuffle_up(const A& a, const D& delta, Where where = Where::current()) {
                                                           detail::value_of<u32>(value.trace(), delta, where), Width,
                                                           "shuffle_up", where);
 }
+// The value of the lane `delta` above in the group; the lane's own value if there is none.
 template <u32 Width = kWarpLanes, DeviceOperand A, class D>
 auto shuffle_down(const A& a, const D& delta, Where where = Where::current()) {
   const auto value = detail::expr_of(a);
@@ -160,6 +167,7 @@ auto shuffle_down(const A& a, const D& delta, Where where = Where::current()) {
                                                           detail::value_of<u32>(value.trace(), delta, where), Width,
                                                           "shuffle_down", where);
 }
+// The value of the lane whose number is this lane's xor `mask`.
 template <u32 Width = kWarpLanes, DeviceOperand A, class M>
 auto shuffle_xor(const A& a, const M& mask, Where where = Where::current()) {
   const auto value = detail::expr_of(a);
@@ -167,7 +175,7 @@ auto shuffle_xor(const A& a, const M& mask, Where where = Where::current()) {
                                                           detail::value_of<u32>(value.trace(), mask, where), Width,
                                                           "shuffle_xor", where);
 }
-// Lane 0's value, in every lane.
+// Lane 0's value in every lane.
 template <DeviceOperand A>
 auto broadcast(const A& a, Where where = Where::current()) {
   return shuffle(a, 0, where);
@@ -175,25 +183,28 @@ auto broadcast(const A& a, Where where = Where::current()) {
 
 // --- votes and matches ---
 
+// Whether the condition holds in some lane.
 template <DeviceOperand A>
 Expr<bool, Rate::warp> any(const A& condition, Where where = Where::current()) {
   const auto value = detail::predicate(condition);
   value.trace().require_together(Rate::warp, "any", where);
   return detail::apply_intrinsic<bool, Rate::warp>(value.trace(), Intrinsic::any, {value.value()}, where);
 }
+// Whether the condition holds in every lane.
 template <DeviceOperand A>
 Expr<bool, Rate::warp> all(const A& condition, Where where = Where::current()) {
   const auto value = detail::predicate(condition);
   value.trace().require_together(Rate::warp, "all", where);
   return detail::apply_intrinsic<bool, Rate::warp>(value.trace(), Intrinsic::all, {value.value()}, where);
 }
+// A mask: bit i is the condition of lane i.
 template <DeviceOperand A>
 Expr<u32, Rate::warp> ballot(const A& condition, Where where = Where::current()) {
   const auto value = detail::predicate(condition);
   value.trace().require_together(Rate::warp, "ballot", where);
   return detail::apply_intrinsic<u32, Rate::warp>(value.trace(), Intrinsic::ballot, {value.value()}, where);
 }
-// The lanes whose value equals this lane's.
+// A mask of the lanes that have the same value as this lane.
 template <DeviceOperand A>
 Expr<u32, Rate::thread> match_any(const A& a, Where where = Where::current()) {
   static_assert(DeviceInteger<ValueType<A>> && sizeof(ValueType<A>) >= 4,
@@ -214,7 +225,7 @@ Expr<bool, Rate::warp> match_all(const A& a, Where where = Where::current()) {
 }
 
 // --- reductions and prefix sums ---
-// Over the warp, of u32; the result is uniform.
+// They take u32 values. A reduction's result is warp-uniform: one `redux.sync` from sm_80 on, a shuffle tree before.
 
 namespace detail {
 template <class A>
@@ -251,7 +262,7 @@ Expr<u32, Rate::warp> reduce_xor(const A& a, Where where = Where::current()) {
   return detail::reduce(Intrinsic::reduce_xor, a, "reduce_xor", where);
 }
 
-// The sum of the values of lanes 0 to this one (inclusive), or to the one before (exclusive): five shuffles and adds.
+// The sum over lanes 0 to this one (inclusive), or to the one below (exclusive): five shuffles and adds.
 template <DeviceOperand A>
 Expr<u32, Rate::thread> inclusive_sum(const A& a, Where where = Where::current()) {
   static_assert(std::is_same_v<ValueType<A>, u32>, "prefix sums take u32: use zext or cast");
