@@ -1,5 +1,5 @@
-// A small parser for a small grammar: the block is lines of `key: value` between `@pz_cost {` and `}`, each line a `//`
-// comment; a comma at the end of a line is allowed.
+// A parser for the cost grammar. The block is lines `key: value` between `@pz_cost {` and `}`, each a `//` comment. A
+// comma at the end of a line is allowed.
 #include "kernels/cost.hpp"
 
 #include <algorithm>
@@ -55,7 +55,7 @@ Result<std::vector<CostBuffer>> parse_buffers(std::string_view text) {
   return buffers;
 }
 
-// Sets one field of `cost`; the message of a value that does not parse.
+// Sets one field of `cost`. Fails with a message if the value does not parse.
 Result<void> set_field(KernelCost& cost, std::string_view key, std::string_view value) {
   if (key == "threads_per_element") {
     const auto number = parse_number<double>(value);

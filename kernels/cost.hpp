@@ -1,8 +1,8 @@
-// The `@pz_cost` block: what a kernel allocates for an item and how many threads it takes, as a function of the sizes.
+// The `@pz_cost` block: the memory that a kernel needs for an item and its number of threads, as functions of the
+// sizes.
 //
-// The DSL writes the block into the PTX as a comment; the runtime sizes its buffers by what it reads from the PTX that
-// it is about to load, so that the two cannot disagree. Form, one kernel:
-//
+// The DSL writes the block into the PTX as a comment. The runtime sizes its buffers from the PTX that it is about to
+// load, so that the two cannot disagree. The form, for one kernel:
 //   // @pz_cost {
 //   //   threads_per_element: 0.03125,
 //   //   passes: 1,
@@ -21,11 +21,11 @@
 
 namespace ptxkit::kernels {
 
-// What a launch works on. Its items are as large as each other where a buffer divides N or M.
+// The size of a launch. Where a buffer's expression divides N or M, all items must have the same size.
 struct LaunchSize {
   uint64_t input_bytes = 0;  // N of all items: what an encoder reads and a decoder writes
   uint64_t item_count = 1;
-  uint64_t coded_bytes = 0;  // M of all items: what a decoder reads, where the data decide how long that is
+  uint64_t coded_bytes = 0;  // M of all items: what a decoder reads, for kernels whose coded size depends on the data
 };
 
 struct CostTerm {
@@ -33,13 +33,15 @@ struct CostTerm {
   uint64_t times = 0, divisor = 1;
 };
 
-// What a buffer has for an item, in bytes. Grammar, and nothing else is accepted: terms joined by `+`, each of
+// The bytes that a buffer needs for an item. The grammar is a list of terms joined by `+`, each of
 //   integer | V | V*integer | V/integer | V/integer*integer        V: N or M; no division by zero; V/k rounds up
+// Other text is an error.
 struct CostExpression {
   std::vector<CostTerm> terms;
 
   std::string text() const;
-  // Bytes for all items of a launch. Fails when the value does not fit 64 bits, or a division finds items that differ.
+  // Bytes for all items of a launch. Fails if the value does not fit 64 bits, or if a division meets items of unequal
+  // size.
   Result<uint64_t> evaluate(const LaunchSize& launch) const;
 };
 
@@ -57,16 +59,16 @@ struct KernelCost {
   uint64_t local_mem_bytes = 0;  // per thread
   std::string note;
 
-  // Sum of all buffers.
+  // The sum of all buffers. Fails as evaluate() does, or if the sum does not fit 64 bits.
   Result<uint64_t> memory_bytes(const LaunchSize& launch) const;
-  // Null where there is none of that name.
+  // nullptr if no buffer has that name.
   const CostBuffer* find_buffer(std::string_view name) const;
-  // ceil(threads_per_element * input_bytes). Fails when that does not fit 64 bits.
+  // ceil(threads_per_element * input_bytes). Fails if it does not fit 64 bits.
   Result<uint64_t> thread_count(uint64_t input_bytes) const;
 };
 
-// The block of a PTX text that holds one kernel. No block, two blocks, an unknown key, a missing key or an expression
-// that does not parse is an error with the line.
+// Reads the block of a PTX text with one kernel. No block, two blocks, an unknown key, a missing key and an expression
+// that does not parse are errors that name the line.
 Result<KernelCost> parse_kernel_cost(std::string_view ptx);
 
 }  // namespace ptxkit::kernels

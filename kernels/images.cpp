@@ -5,7 +5,7 @@
 namespace ptxkit::kernels {
 namespace {
 
-// "sm_90" -> 90.
+// The number of a target: 90 for "sm_90".
 uint32_t target_number(std::string_view target) {
   uint32_t number = 0;
   std::from_chars(target.data() + 3, target.data() + target.size(), number);

@@ -1,8 +1,8 @@
-// The kernels a program carries: PTX text, launch facts and the analyzer's verdict, embedded at build time.
+// The kernel images of a program: PTX text, launch facts and the analyzer's verdict, embedded at build time.
 //
-// `kernelc` writes the PTX, `ptx-debug` judges it, and a generated source holds the outcome, so whoever links this
-// needs neither LLVM nor a file beside the binary. A verdict counts only for the text it was given for: its hash is
-// XXH128 of exactly `ptx`, and a loader has to compare.
+// `kernelc` writes the PTX, `ptx-debug` analyzes it, and a generated source holds both results. A program that links it
+// needs neither LLVM nor a file beside the binary. A verdict is valid only for the text that was analyzed: the loader
+// has to compare its hash, the XXH128 of exactly `ptx`.
 #pragma once
 
 #include <cstdint>
@@ -21,7 +21,7 @@ struct KernelParameter {
   uint32_t pointee_alignment_bytes;  // pointers only: what the kernel relies on; 0 otherwise
 };
 
-// What `ptx-debug analyze --falsify` said of one PTX text.
+// The result of `ptx-debug analyze --falsify` (FKR, falsification kernel regression) for one PTX text.
 struct Verdict {
   std::string_view xxh128_hex;  // of the text, 32 lower-case digits, high half first
   uint32_t score;               // 0..100
@@ -36,17 +36,17 @@ struct KernelImage {
   std::string_view ptx;      // ends with a NUL that is not part of the view
   uint32_t block_threads;    // .reqntid
   std::span<const KernelParameter> parameters;
-  std::optional<Verdict> verdict;  // absent: not judged; a loader refuses such an image
+  std::optional<Verdict> verdict;  // absent: not analyzed; a loader refuses such an image
 };
 
 // All images, sorted by name, variant, target.
 std::span<const KernelImage> kernel_images();
 
-// The release image a device of compute capability `major.minor` runs best: the newest target that is not newer than
-// the device. nullptr when there is none.
+// The release image that suits a device of compute capability `major.minor` best: the one with the newest target that
+// is not newer than the device. nullptr if there is none.
 const KernelImage* find_kernel_image(std::string_view name, uint32_t major, uint32_t minor);
 
-// The same of any variant.
+// The same for the given variant.
 const KernelImage* find_kernel_variant(std::string_view name, uint32_t major, uint32_t minor, std::string_view variant);
 
 }  // namespace ptxkit::kernels

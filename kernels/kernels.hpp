@@ -1,4 +1,4 @@
-// Every kernel of the project (kernels.def), as definitions in the DSL.
+// Every kernel of the project (kernels.def), as DSL definitions.
 #pragma once
 
 #include <vector>
@@ -10,7 +10,7 @@ namespace ptxkit::kernels {
 #define KERNEL(name, room) dsl::KernelDefinition name();
 #include "kernels/kernels.def"
 
-// All of them, by name.
+// All kernels, sorted by name.
 std::vector<dsl::KernelDefinition> all_kernels();
 
 }  // namespace ptxkit::kernels

@@ -1,8 +1,10 @@
-// What a compressor that looks up and enters positions a step at a time has of one hash, in shared memory: the last
-// position that entered each slot, and in fewer slots who of this step may enter.
+// Hash tables of the compressors that look up and insert positions a step at a time, in shared memory. For each slot,
+// one table holds the last position inserted by earlier steps. A smaller table holds the first position of the current
+// step, which alone may be inserted.
 //
-// Between naming and first_named() a barrier stands, and between those and the next step's. Order decides nothing:
-// names of later steps are larger than those of earlier ones, and within a step the first position's is the largest.
+// A position's name decides which one is first: names of later steps are larger than those of earlier ones, and within
+// a step the first position has the largest name. An atomic maximum therefore gives the same result in any order. A
+// barrier must separate enter_name() from first_named(), and both from the next step's.
 #pragma once
 
 #include "kernels/warp_item.hpp"
@@ -13,7 +15,7 @@ template <dsl::u32 Step, dsl::u32 HashBits, dsl::u32 NamesBits>
 struct StepTable {
   static_assert((Step & (Step - 1)) == 0, "the bits of a position within its step");
 
-  dsl::Ptr<dsl::shared, dsl::u16, 16> last_positions;  // modulo 65536; 0 where nothing has entered
+  dsl::Ptr<dsl::shared, dsl::u16, 16> last_positions;  // modulo 65536; 0: no position yet
   dsl::Ptr<dsl::shared, dsl::u32, 16> names;
 
   LaneU32 last(const LaneU32& hash) const { return dsl::zext<dsl::u32>(last_slot(hash).load()); }

@@ -1,4 +1,5 @@
-// The frame of a kernel that turns items into byte strings, one CTA an item: parameters, limits, status and length.
+// The common part of kernels that turn items into byte strings, with a CTA for each item: parameters, limits, status,
+// length.
 #pragma once
 
 #include <string>
@@ -13,8 +14,8 @@ using StreamSource = dsl::Ptr<dsl::read_only, dsl::u8, 1, dsl::Rate::warp>;
 using StreamRoom = dsl::Ptr<dsl::global, dsl::u8, 1, dsl::Rate::warp>;
 using LaneVar = dsl::Var<dsl::u32, dsl::Rate::thread>;
 
-// The item of a CTA, and what becomes of it. Where several warps work on it, each has all of this, and the first one's
-// status and size count.
+// The item of a CTA and its result. If several warps work on it, each has its own copy; the first warp's status and
+// size are stored.
 struct TransformItem {
   dsl::Kernel& k;
   StreamSource src;
@@ -22,12 +23,12 @@ struct TransformItem {
   StreamRoom dst;
   WarpU32 capacity;
   WarpVar status;      // StreamStatus
-  WarpVar size_bytes;  // of the result; counts only while the status is ok
+  WarpVar size_bytes;  // of the result; valid only while the status is ok
 
   WarpBool has_failed() const { return *status != static_cast<dsl::u32>(StreamStatus::ok); }
 };
 
-// fail_if(condition, status): ends the item's work with a status by leaving `loop`.
+// fail_if(condition, status) ends the item's work with that status by leaving `loop`.
 template <class Loop>
 struct FailIf {
   TransformItem& item;
@@ -37,13 +38,13 @@ struct FailIf {
     item.k.if_(condition, [&] { item.status = item.k.constant(static_cast<dsl::u32>(failure)); });
     loop.break_if(condition);
   }
-  // Behind an inner loop that fails.
+  // Leaves `loop` if an inner loop has failed. To be called after the inner loop.
   void if_failed() const { loop.break_if(item.has_failed()); }
 };
 template <class Loop>
 FailIf(TransformItem&, Loop&) -> FailIf<Loop>;
 
-// Little-endian integers at any address.
+// Stores and loads of little-endian integers at addresses of any alignment.
 template <class Pointer, class Value>
 void store_u16(const Pointer& to, const Value& value) {
   to.store(dsl::trunc<dsl::u8>(value));
@@ -63,13 +64,13 @@ auto load_u32(const Pointer& from) {
   return from.template load_bytewise<dsl::u32>();
 }
 
-// Whether an item is larger than the transform takes.
+// Whether the item is larger than the transform accepts.
 inline WarpBool is_too_large(const TransformItem& item, dsl::u32 largest_bytes = kMaxTransformBytes) {
   return dsl::max(item.src_size, item.capacity) > item.k.constant(largest_bytes);
 }
 
-// Warps = 1: body(item, fail_if, options...) in a loop that fail_if leaves. More: body(item, options...) outside of any
-// loop, since barriers stand in it; it checks is_too_large itself.
+// With Warps = 1, calls body(item, fail_if, options...) in a loop that fail_if leaves. With more warps, calls
+// body(item, options...) outside of any loop, since it contains barriers; the body then checks is_too_large itself.
 template <dsl::u32 Warps, class Body, class... Options>
 struct TransformBody {
   template <class P>
@@ -100,7 +101,7 @@ struct TransformBody {
                        .status = WarpVar(k, static_cast<u32>(StreamStatus::ok)),
                        .size_bytes = WarpVar(k, 0)};
     if constexpr (Warps == 1) {
-      k.warp_loop([&](auto& once) {  // for its exits: whatever fails leaves it
+      k.warp_loop([&](auto& once) {  // a loop of one iteration; fail_if leaves it
         const FailIf fail_if{item, once};
         fail_if(is_too_large(item, largest_bytes), StreamStatus::item_too_large);
         body(item, fail_if, options...);
@@ -119,9 +120,9 @@ struct TransformBody {
   }
 };
 
-// The transform `name`, with `Options` of type Arg<"...", u32>. `src_bytes` is N of an encoder and M of a decoder, of
-// which N is what it decodes to; what an encoder makes larger than N nobody keeps. body(...) as TransformBody says; it
-// sets the item's status and size_bytes. `largest_bytes` counts where Warps = 1.
+// Defines the transform `name`, with `Options` of type Arg<"...", u32>. `src_bytes` is N for an encoder and M for a
+// decoder, whose N is the size that it decodes to. Coded output larger than N is discarded. TransformBody describes how
+// `body` is called; it sets the item's status and size_bytes. `largest_bytes` applies to Warps = 1 only.
 template <dsl::u32 Warps, class... Options, class Body>
 dsl::KernelDefinition define_cta_transform(std::string_view name, const dsl::Budget& budget,
                                            const dsl::SizeExpr& src_bytes, const std::string& note, Body body,
@@ -145,11 +146,11 @@ dsl::KernelDefinition define_cta_transform(std::string_view name, const dsl::Bud
                      TransformBody<Warps, Body, Options...>{std::move(body), largest_bytes}, where);
 }
 
-// A stream that the warps of a CTA decode together: all find out for themselves what it begins with, then each decodes
-// its chunks, then all know what became of them. open(fail_if), decode(), close().
+// Decodes a stream with all warps of a CTA: every warp reads the header in decoder.open(fail_if), decodes its chunks in
+// decode(), and learns the result of all in close().
 template <class Decoder>
 void decode_stream(TransformItem& item, Decoder& decoder) {
-  item.k.warp_loop([&](auto& once) {  // for its exits
+  item.k.warp_loop([&](auto& once) {  // a loop of one iteration; fail_if leaves it
     decoder.open(FailIf{item, once});
     once.break_();
   });

@@ -1,7 +1,7 @@
-// What a launch means of the kernels that turn each item into another byte string: encoders, decoders, sorts.
+// The ABI of the transforms: kernels that turn each item into another byte string (encoders, decoders, sorts).
 //
-// They share one parameter list, so that one piece of host code runs any of them. Values are written into device
-// memory or into files and are therefore pinned: they are only ever added to.
+// They share one parameter list, so that the same host code launches any of them. Values are written into device memory
+// or into files, so they are never changed or reused, only added.
 #pragma once
 
 #include <cstdint>
@@ -11,10 +11,11 @@
 
 namespace ptxkit::kernels {
 
-// The .param slots in order; a kernel's options, each a u32, follow. src and dst need no alignment.
+// The .param slots in order, followed by the kernel's options, each a u32. src and dst need no alignment.
 // Item i is src[src_offsets[i] .. + src_sizes[i]) and becomes dst[dst_offsets[i] .. + dst_sizes[i]), with dst_sizes[i]
-// <= dst_capacities[i]. Nothing outside these ranges is read, and nothing outside the room is written, whatever the
-// bytes are. On any status but ok, dst_sizes[i] is 0 and the room holds unspecified bytes.
+// <= dst_capacities[i]. Whatever the input, no byte is read outside these ranges and none is written outside the output
+// range of dst_capacities[i] bytes. If the status is not ok, dst_sizes[i] is 0 and the output range holds unspecified
+// bytes.
 struct TransformParameters {
   uint64_t src;             // const u8*
   uint64_t src_offsets;     // const u64*, bytes
@@ -27,26 +28,26 @@ struct TransformParameters {
   uint32_t item_count;
 };
 
-// A CTA an item, with as many threads as the kernel's image says (.reqntid): its table is in shared memory.
+// A CTA works on one item, since its table is in shared memory. The kernel's image states the CTA's size (.reqntid).
 
-// Bytes of an item by which the cost blocks reckon, and of a block in a container unless said otherwise.
+// The item size that the cost blocks assume, and the block size of a container by default, in bytes.
 inline constexpr uint32_t kTransformItemBytes = 65536;
 
-// Largest item of a transform, raw or coded, but for lz77_decode (kLzDecodeMaxBytes).
+// The largest item of a transform in bytes, raw or coded; lz77_decode has its own limit (kLzDecodeMaxBytes).
 inline constexpr uint32_t kMaxTransformBytes = (1u << 24) - 1;
 
 enum class StreamStatus : uint32_t {
   ok = 0,
   input_overrun = 1,   // the stream ends before its content
-  output_overrun = 2,  // the result is larger than the room
-  bad_table = 3,       // the table of the stream is no table
-  bad_lanes = 4,       // a lane count of 0 or above 32, or a lane longer than its symbols can be
-  corrupt = 5,         // the content does not end in the state that an encoder starts from
-  item_too_large = 6,  // item or room above what the transform takes; nothing was read
+  output_overrun = 2,  // the result is larger than the item's capacity
+  bad_table = 3,       // the stream's table is invalid
+  bad_lanes = 4,       // a lane count of 0 or above 32, or a lane longer than its symbols allow
+  corrupt = 5,         // the content does not end in the state from which the encoder starts
+  item_too_large = 6,  // item or capacity above the transform's limit; nothing was read
   bad_option = 7,      // an option outside its range
 };
 
-// What the scalar reference of a transform returns, and a kernel writes, of one item.
+// The result of a transform for one item, from the scalar reference or the kernel.
 struct TransformOutcome {
   StreamStatus status;
   uint32_t size_bytes;  // 0 unless ok
@@ -54,7 +55,7 @@ struct TransformOutcome {
   bool operator==(const TransformOutcome&) const = default;
 };
 
-// One line for a person: lower case, without a final period.
+// A description for people: lower case, without a final period.
 constexpr std::string_view status_text(StreamStatus status) {
   switch (status) {
     case StreamStatus::ok:

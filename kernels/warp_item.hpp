@@ -1,4 +1,4 @@
-// One warp, one item: what the kernels that work so have in common.
+// Helpers of the kernels in which a warp, or a CTA, works on one item.
 #pragma once
 
 #include "builder/dsl.hpp"
@@ -13,11 +13,11 @@ using LaneU32 = dsl::Expr<dsl::u32, dsl::Rate::thread>;
 using LaneBool = dsl::Expr<bool, dsl::Rate::thread>;
 using WarpVar = dsl::Var<dsl::u32, dsl::Rate::warp>;
 
-// An item's bytes: 16-byte aligned, at the warp's own place.
+// An item's bytes: 16-byte aligned, at an address that each warp has of its own.
 using ItemSource = dsl::Ptr<dsl::read_only, dsl::u8, kStrideUnitBytes, dsl::Rate::warp>;
 using ItemRoom = dsl::Ptr<dsl::global, dsl::u8, kStrideUnitBytes, dsl::Rate::warp>;
 
-// The item of this warp; warps past `item_count` leave the kernel.
+// The index of this warp's item. Warps at or after `item_count` leave the kernel.
 template <const LaunchShape& Shape>
 WarpU32 item_of_warp(dsl::Kernel& k, const BlockU32& item_count) {
   static_assert(Shape.block_threads == Shape.items_per_block * dsl::kWarpLanes, "a warp works on one item");
@@ -26,29 +26,29 @@ WarpU32 item_of_warp(dsl::Kernel& k, const BlockU32& item_count) {
   return item;
 }
 
-// A record of the warp in the debug buffer; nothing in other builds.
+// Writes a record of the warp to the debug buffer; nothing in other builds.
 inline void mark_warp(dsl::Kernel& k, Mark mark, const WarpU32& value, dsl::Where where = dsl::Where::current()) {
   if (k.is_debug()) k.once_per_warp([&] { k.mark(static_cast<dsl::u32>(mark), value, where); });
 }
 
-// The same of the CTA, by its first thread.
+// The same for the CTA, from its first thread.
 inline void mark_block(dsl::Kernel& k, Mark mark, const WarpU32& value, dsl::Where where = dsl::Where::current()) {
   if (k.is_debug()) k.once_per_block([&] { k.mark(static_cast<dsl::u32>(mark), value, where); });
 }
 
-// Where the item starts, `stride_16` being in units of 16 bytes.
+// The address of the item; `stride_16` is in units of 16 bytes.
 template <class Pointer, class Stride>
 auto at_item(const Pointer& base, const WarpU32& item, const Stride& stride_16) {
   return base.at(dsl::times<kStrideUnitBytes>(dsl::zext<dsl::u64>(item) * dsl::zext<dsl::u64>(stride_16)));
 }
 
-// Whether an item of `size` bytes fits a stride, in arithmetic that cannot wrap.
+// Whether `size` bytes fit a stride of `stride_16` * 16 bytes. The arithmetic cannot wrap.
 template <class Size, class Stride>
 auto fits_stride(const Size& size, const Stride& stride_16) {
   return size / kStrideUnitBytes + dsl::zext<dsl::u32>(size % kStrideUnitBytes != 0) <= stride_16;
 }
 
-// body(i) for every i < count, lane i % 32 taking i. The loop itself is uniform, so that the warp stays converged.
+// Calls body(i) for every i < count, in lane i % 32. The loop itself is uniform, so the warp stays converged.
 template <class Count, class Body>
 void for_each_lane(dsl::Kernel& k, const Count& count, const Body& body) {
   k.range(0, count, dsl::kWarpLanes, [&](const auto& first) {
@@ -57,15 +57,16 @@ void for_each_lane(dsl::Kernel& k, const Count& count, const Body& body) {
   });
 }
 
-// Whether the `size` bytes at `src` are all zero: 128 bytes a turn, one vote, out at the first that is not.
+// Whether the `size` bytes at `src` are all zero. Each iteration votes on 128 bytes; the first that is not zero ends
+// the loop.
 inline WarpBool is_all_zero(dsl::Kernel& k, const ItemSource& src, const WarpU32& size) {
   WarpVar position(k, 0), found(k, 0);
   k.warp_loop([&](auto& words) {
     words.break_if(*position >= size);
     const LaneU32 first_byte = *position + k.lane() * 4;
     const LaneBool inside = first_byte < size;
-    // Lanes past the end read the item's first word and do not count; the last word's bytes past the end are shifted
-    // out.
+    // Lanes past the end read the item's first word and do not vote. The bytes past the end of the last word are
+    // shifted out.
     const LaneU32 word = src.as<dsl::u32>().at(dsl::select(inside, first_byte, 0) / 4).load();
     const LaneU32 missing_bytes = 4 - dsl::min(dsl::select(inside, size - first_byte, 4), 4);
     found = dsl::ballot(inside & ((word << (missing_bytes * 8)) != 0));

@@ -1,9 +1,9 @@
-// Writes an LZ4 block of chosen matches, 32 sequences at a time.
+// Writes an LZ4 block from a list of matches, 32 sequences at a time.
 //
-// A lane has a sequence: it stretches its match backwards over what would be literals, and a prefix sum of sizes gives
-// its place in the block. Token, offset and what the lengths need beyond their nibbles are stored a lane a sequence.
-// Literals are stored a lane a byte, 32 a turn: the sequence that owns a literal is found by counting the sequences
-// whose literals start at or before it.
+// Each lane has one sequence. It extends its match backwards over bytes that would be literals. A prefix sum of sizes
+// gives the sequence's position in the block. Each lane stores its token, its offset and the extension bytes of its
+// lengths. Literals are stored a byte for each lane, 32 in each iteration: the sequence that owns a literal is found by
+// counting the sequences whose literals start at or before it.
 #pragma once
 
 #include "kernels/lz4/lz4_format.hpp"
@@ -11,34 +11,35 @@
 
 namespace ptxkit::kernels {
 
-// How many bytes a length takes after its token: 0 below kNibbleMax.
+// The number of bytes that code a length after its token: 0 below kNibbleMax.
 template <class Length>
 auto extension_size(const Length& length) {
   return (length + (255 - kNibbleMax)) / 255;
 }
 
-// A list of matches in shared memory, two words each: start in the low half of the first and end in the high half,
-// then the place of the earlier bytes. In order, none starting before the end of the one before.
+// A list of matches in shared memory, two words each: the start in the low half of the first word, the end in the high
+// half, and the candidate's position in the second. Matches are in order and do not overlap.
 using MatchList = dsl::Ptr<dsl::shared, dsl::u32, 8, dsl::Rate::warp>;
 
-// `Input` points to the item's bytes, 16-byte aligned.
+// Writes to `dst`. `Input` is a pointer to the item's bytes, 16-byte aligned.
 template <class Input>
 class BlockWriter {
  public:
   BlockWriter(dsl::Kernel& k, const Input& src, const WarpU32& size, const ItemRoom& dst)
       : k_(k), src_(src), size_(size), dst_(dst), anchor_(k, 0), written_(k, 0) {}
 
-  // Goes on at `written` in the block and `anchor` in the item.
+  // Continues at `written` in the block and at `anchor`, the first uncoded byte, in the item.
   void resume(const WarpU32& anchor, const WarpU32& written) {
     anchor_ = anchor;
     written_ = written;
   }
 
-  // Stretches `count` matches of `list`, 1 to 32, backwards, and passes over what append_stretched would write of them.
+  // Extends `count` matches of `list`, 1 to 32, backwards, and advances the position in the block by the size that
+  // append_stretched would write.
   void stretch(const MatchList& list, const WarpU32& count) {
     using namespace dsl;
     const Sequence sequence = stretched(sequence_at(list, count));
-    k_.sync_warp();  // the list has been read
+    k_.sync_warp();  // every lane has read the list
     k_.if_(sequence.active, [&] {
       list.at(times<2>(k_.lane()))
           .store_vector(std::array{LaneU32(sequence.start | sequence.end << 16), LaneU32(sequence.from)});
@@ -47,13 +48,13 @@ class BlockWriter {
     anchor_ = shuffle(sequence.end, count - 1);
   }
 
-  // Appends `count` matches of `list`, 1 to 32, and leaves the list overwritten.
+  // Appends `count` matches of `list`, 1 to 32, after extending them backwards. Overwrites the list.
   void append(const MatchList& list, const WarpU32& count) { write(list, stretched(sequence_at(list, count)), count); }
 
-  // The same of matches that have been stretched.
+  // The same for matches that `stretch` has extended. Overwrites the list.
   void append_stretched(const MatchList& list, const WarpU32& count) { write(list, sequence_at(list, count), count); }
 
-  // The sequence without a match that ends every block.
+  // Appends the last sequence, which has literals only.
   void finish() {
     using namespace dsl;
     mark_warp(k_, Mark::emit, *written_);
@@ -75,10 +76,10 @@ class BlockWriter {
   WarpU32 size_bytes() const { return *written_; }
 
  private:
-  // A match and the literals before it.
+  // A match and the literals before it. `from` is the candidate's position.
   struct Sequence {
     LaneBool active;
-    LaneU32 end_before;  // of the match before
+    LaneU32 end_before;  // the end of the previous match
     LaneU32 start, end, from;
 
     LaneU32 literal_count() const { return start - end_before; }
@@ -106,7 +107,7 @@ class BlockWriter {
     mark_warp(k_, Mark::emit, *written_);
     const LaneU32 literal_count = sequence.literal_count(), code = sequence.code(),
                   offset = sequence.start - sequence.from;
-    // Literals in the high half, all else in the low one; neither half overflows, in no sum.
+    // The literals are counted in the high half, all other bytes in the low half. No prefix sum overflows either half.
     const LaneU32 size = select(sequence.active, sequence.overhead() | literal_count << 16, 0);
     const LaneU32 sum = inclusive_sum(size);
     const LaneU32 before = sum - size;
@@ -130,7 +131,7 @@ class BlockWriter {
       const LaneU32 literals_before = before >> 16;
       const LaneBool has_literals = sequence.active & (literal_count != 0);
       const WarpU32 with_literals = ballot(has_literals);
-      k_.sync_warp();  // the list has been read; literals take its place
+      k_.sync_warp();  // every lane has read the list; entries for the literals replace it
       k_.if_(has_literals, [&] {
         list.at(times<2>(popc(with_literals & k_.lanes_below())))
             .store_vector(std::array{literals_at - literals_before, sequence.end_before - literals_before});
@@ -141,7 +142,7 @@ class BlockWriter {
     });
   }
 
-  // The four bytes before `position`, the last on top; as many of them as there are.
+  // The four bytes before `position`, the last one in the high byte. At positions below 4 some bytes are not valid.
   LaneU32 word_before(const LaneU32& position) {
     using namespace dsl;
     const auto words = src_.template as<u32>();
@@ -149,7 +150,7 @@ class BlockWriter {
     return funnel_right(words.at(max(word, 1) - 1).load(), words.at(word).load(), position * 8);
   }
 
-  // What of a length its nibble does not hold: 255s, then the rest.
+  // Stores the extension bytes of a length: bytes of 255, then the rest.
   void store_extension(const LaneU32& at, const LaneU32& length) {
     using namespace dsl;
     k_.if_(length >= kNibbleMax, [&] {
@@ -163,12 +164,14 @@ class BlockWriter {
     });
   }
 
-  // `first`: of the lane's sequence, its first literal among all of this batch; all ones if it has none. The entries in
-  // `list` are, in order and without gaps, what turns a literal's index into its place in the block and the item.
+  // Stores `total` literals. `first` is the index of the first literal of the lane's sequence among the literals of
+  // this batch;
+  // 0 if the sequence has none. Each entry of `list`, in order and without gaps, has what to add to a literal's index
+  // to get its position in the block and in the item.
   void store_literals(const MatchList& list, const LaneU32& first, const WarpU32& total) {
     using namespace dsl;
     const LaneU32 lanes_to_own = k_.lanes_below() << 1 | 1;
-    WarpVar before(k_, ~0u);  // the entry that owns the literal before the turn
+    WarpVar before(k_, ~0u);  // the entry that owns the last literal of the previous iteration
     k_.range(0, total, kWarpLanes, [&](const auto& turn) {
       const WarpU32 starts = reduce_or(shift_left(1, first - turn));
       const LaneU32 owner = *before + popc(starts & lanes_to_own);
@@ -183,8 +186,8 @@ class BlockWriter {
   Input src_;
   WarpU32 size_;
   ItemRoom dst_;
-  WarpVar anchor_;   // first byte that no sequence has yet
-  WarpVar written_;  // grows on when the block no longer fits
+  WarpVar anchor_;   // first byte of the item that is not coded yet
+  WarpVar written_;  // keeps growing when the block no longer fits
 };
 
 }  // namespace ptxkit::kernels

@@ -1,9 +1,9 @@
 // LZ4 compression of chunks: the parse of lz4_compress_reference.cpp with a CTA for each chunk.
 //
-// All positions of a tile are looked up in the table, then entered, then looked up again: what the tile itself has to
-// offer comes from the second look. An atomic maximum keeps the first position of the last tile, whatever the order, so
-// the warps need nothing of each other but the barriers between these steps. Two of them are enough for a tile, since a
-// tile is looked up and entered while the one before is parsed and written (lz4_segments.hpp).
+// All positions of a tile are looked up in the table, then inserted, then looked up again. The second lookup finds the
+// candidates within the tile. Insertion is an atomic maximum, which keeps the first position of the last tile in any
+// order, so the warps synchronise only by the barriers between these steps. A tile needs two barriers, since it is
+// looked up and inserted while the previous tile is parsed and written (lz4_segments.hpp).
 #include <deque>
 
 #include "kernels/kernels.hpp"
@@ -15,7 +15,7 @@ namespace {
 using namespace dsl;
 
 constexpr u32 kGroup = 8, kGroups = 2;
-constexpr u32 kLineBytes = 128;  // of L2
+constexpr u32 kLineBytes = 128;  // of an L2 line
 static_assert(kGroup * kWarpLanes == kChunkGroup && kGroup * kGroups == kLanePositions);
 
 class ChunkCompressor {
@@ -26,8 +26,7 @@ class ChunkCompressor {
                   const ChunkWorkspace& workspace)
       : k_(k), src_(src), start_end_(block.start_end()), block_(block), workspace_(workspace) {}
 
-  // Writes the block. Barriers stand in it, so all warps come here, also where `needless` says that there is nothing to
-  // do.
+  // Writes the block. It contains barriers, so all warps call it, even if `needless` says that there is nothing to do.
   void compress(const WarpBool& needless) {
     block_.begin();
     Looked looked(k_);
@@ -47,9 +46,9 @@ class ChunkCompressor {
       });
       block_.publish(*listed);
       k_.if_(busy(next), [&] { look_up(next, looked); });
-      k_.barrier();  // records are there, and the next tile has been looked up
+      k_.barrier();  // the records are complete, and the next tile has been looked up
       k_.if_(busy(next), [&] { enter(next, looked); });
-      block_.write_tile(tile);  // after its barrier the next tile has been entered
+      block_.write_tile(tile);  // contains a barrier, after which the next tile has been inserted
     });
     block_.finish(needless);
   }
@@ -57,8 +56,8 @@ class ChunkCompressor {
  private:
   using Parser = SegmentedBlock::Parser;
 
-  // What a lane keeps of its positions from step to step: their hashes, and the entries that were found before the
-  // tile's own, the high halves of two in a word.
+  // What a lane keeps of its positions between the steps: their hashes, and the entries found before the tile was
+  // inserted (the high halves of two in each word).
   struct Looked {
     std::deque<LaneVar> hashes, earlier;
 
@@ -73,8 +72,8 @@ class ChunkCompressor {
     return begin + k_.constant(group * kGroup * kWarpLanes) + times<kGroup>(k_.lane());
   }
 
-  // The four bytes at each of the eight positions of a group, at the one before and at four behind. Where no match may
-  // start any more, they are of something else.
+  // The four bytes at each of the eight positions of a group, at the position before it and at four after it. At
+  // positions where no match may start, the bytes belong to other positions.
   std::array<LaneU32, kGroup + 5> words_at(const LaneU32& first) {
     const auto index = times<kGroup / 4>(min(first, start_end_ - 1) / kGroup);
     const auto words = src_.as<u32>().at(index);
@@ -92,7 +91,7 @@ class ChunkCompressor {
 
   static LaneBool agrees(const LaneU32& entry, const LaneU32& hash) { return ((entry ^ hash) & 0x7FFF) == 0; }
 
-  // The high halves of two words in one.
+  // The high halves of two words, packed into one.
   LaneU32 high_halves(const LaneU32& first, const LaneU32& second) {
     return prmt(first, second, k_.constant<u32>(0x7632));
   }
@@ -126,20 +125,23 @@ class ChunkCompressor {
         if (i == 0) {
           atomic_max(slot(hash), entry, Order::relaxed, Scope::cta);
         } else {
-          // Of equal hashes the first position stays, so a repeated byte's second need not come, nor wait for its turn.
+          // Of equal hashes the first position is kept, so the second position of a repeated byte skips its atomic
+          // operation.
           atomic_max_if(hash != *looked.hashes[group * kGroup + i - 1], slot(hash), entry, Order::relaxed, Scope::cta);
         }
       }
     }
   }
 
-  // Stores a candidate for each position of the segment: the one before where its byte is repeated, else the first of
-  // the tile that is earlier and has the hash, else one of before the tile; the position itself if there is none.
+  // Stores a candidate for each position of the segment: the previous position if its byte is repeated, otherwise the
+  // first position of the tile that has the hash and is earlier, otherwise one from before the tile; the position
+  // itself if there is none.
   void choose_candidates(const WarpU32& begin, const Looked& looked) {
     const WarpU32 parse_end = min(start_end_, begin + (kChunkSegment - (kMinMatch - 1)));
     for (u32 group = 0; group < kGroups; ++group) {
       const LaneU32 first = first_of(begin, group);
-      const LaneU32 own_and_later = (first ^ (kChunkTile - 1)) << 16 | 0xFFFF;  // the largest entry of the first
+      // the largest entry that the group's first position can have
+      const LaneU32 own_and_later = (first ^ (kChunkTile - 1)) << 16 | 0xFFFF;
       const auto words = words_at(first);
       std::vector<LaneU32> candidates, scores;
       for (u32 i = 0; i < kGroup; ++i) {
@@ -148,9 +150,10 @@ class ChunkCompressor {
         const LaneBool in_tile = agrees(entry, hash) & (entry > own_and_later - k_.constant(i << 16));
         const LaneU32 latest = chunk_position(LaneU32(select(in_tile, entry, i % 2 == 0 ? pair << 16 : pair)));
         const LaneU32 position = first + k_.constant(i);
-        const LaneU32 candidate = select(words[i + 1] == words[i], position - 1, latest);  // past all, of position 0
+        // position 0 gets one that is not before it
+        const LaneU32 candidate = select(words[i + 1] == words[i], position - 1, latest);
         candidates.push_back(candidate);
-        // Lanes without a candidate read one place: words of one bank that lie in different lines take turns in L1.
+        // Lanes without a candidate read one common address: reads of different lines in one bank are serialised in L1.
         const LaneBool valid = (candidate < position) & (position < parse_end);
         scores.push_back(Parser::score(src_, words[i + 1], words[i + 5], select(valid, candidate, begin), valid));
       }
@@ -160,7 +163,7 @@ class ChunkCompressor {
         return prmt(two(i), two(i + 2), k_.constant<u32>(0x5410));
       };
       const LaneU32 low = four(0), high = four(4);
-      // The last lane's neighbours are of another group.
+      // The last lane's next positions belong to another group.
       const LaneU32 beyond = select(k_.lane() == kWarpLanes - 1, 0, shuffle_down(low, 1));
       const auto index = times<kGroup>((first - begin) / kGroup);
       workspace_.candidates(k_.warp()).at(index).template as<u32>().store_vector(
@@ -172,8 +175,9 @@ class ChunkCompressor {
     }
   }
 
-  // Of four scores, one a byte, those at which a match is to start; `next` has the four after them. As Parser::stays,
-  // in all bytes at once: a difference keeps its byte's high bit where nothing is borrowed.
+  // Of four scores, one in each byte, keeps those at which a match is to start and clears the others. `next` has the
+  // following four scores. It computes Parser::stays for all bytes at once: a difference keeps its byte's high bit if
+  // nothing is borrowed.
   LaneU32 starts_of(const LaneU32& scores, const LaneU32& next) {
     const LaneU32 by_1 = funnel_right(scores, next, k_.constant<u32>(8));
     const LaneU32 by_2 = funnel_right(scores, next, k_.constant<u32>(16));
@@ -183,7 +187,7 @@ class ChunkCompressor {
 
   Kernel& k_;
   ItemSource src_;
-  BlockU32 start_end_;  // no match starts here or later
+  BlockU32 start_end_;  // no match starts at or after this position
   SegmentedBlock& block_;
   ChunkWorkspace workspace_;
 };

@@ -1,11 +1,11 @@
 // LZ4 compression of chunks at a higher ratio: the parse of lz4_compress_reference.cpp that tries five candidates for
 // each position, with a CTA for each chunk.
 //
-// A step is one position a thread. Each is looked up in two tables, by the hashes of four and of six bytes, and names
-// itself in two smaller tables, where an atomic maximum keeps the first position of the step. After a barrier it
-// compares eight bytes at what it found in all four and at the position before, and keeps the longest match; those that
-// found themselves to be the first enter the tables. A tile has sixteen steps; then its segments are parsed and written
-// (lz4_segments.hpp).
+// A step has one position for each thread. Each position is looked up in two tables, by the hashes of four and of six
+// bytes, and enters its name in two smaller tables, where an atomic maximum keeps the first position of the step. After
+// a barrier each thread compares eight bytes at the four positions found and at the previous position, and keeps the
+// longest match. Positions that are the first of their name slot are inserted into the tables. A tile has sixteen
+// steps; then its segments are parsed and written (lz4_segments.hpp).
 #include "kernels/kernels.hpp"
 #include "kernels/lz4/lz4_segments.hpp"
 #include "kernels/step_table.hpp"
@@ -34,11 +34,10 @@ class HighCompressor {
         long_{workspace.table.at<(1u << kHighHashBits) / 2>().as<u16>(), short_.names.at<1u << kHighShortNamesBits>()} {
   }
 
-  // Writes the block. Barriers stand in it, so all warps come here, also where `needless` says that there is nothing to
-  // do.
+  // Writes the block. It contains barriers, so all warps call it, even if `needless` says that there is nothing to do.
   void compress(const WarpBool& needless) {
     block_.begin();
-    k_.sync_warp();  // for an item without a tile
+    k_.sync_warp();  // needed if the item has no tile
     k_.range(0, start_end_, kChunkTile, [&](const auto& tile) {
       const WarpU32 begin = tile + k_.warp() * kChunkSegment;
       const auto past_last = (start_end_ + (kChunkSegment - 1)) / kChunkSegment * kChunkSegment;
@@ -50,8 +49,8 @@ class HighCompressor {
         listed = block_.parse_segment(begin);
       });
       block_.publish(*listed);
-      k_.barrier();             // records are there
-      block_.write_tile(tile);  // a barrier of the next step comes before its candidates take the place of lists
+      k_.barrier();             // the records are complete
+      block_.write_tile(tile);  // the next step has a barrier before its candidates overwrite the lists
     });
     block_.finish(needless);
   }
@@ -59,8 +58,8 @@ class HighCompressor {
  private:
   using Parser = SegmentedBlock::Parser;
 
-  // Stores a candidate and a score for each position of the step, and enters the step. A barrier stands in it, and one
-  // at its end.
+  // Stores a candidate and a score for each position of the step, and inserts the step. It contains a barrier and ends
+  // with one.
   void find_candidates(const BlockU32& tile, const BlockU32& step, const WarpBool& needless) {
     const LaneU32 position = step + k_.thread(), at = min(position, start_end_ - 1);
     const LaneBool active = position < start_end_;
@@ -79,7 +78,7 @@ class HighCompressor {
         long_.enter_name(*long_hash, name);
       });
     });
-    k_.barrier();  // all have looked up, and are named
+    k_.barrier();  // all positions have been looked up and named
     k_.if_(!needless, [&] {
       const LaneU32 offset = position - tile, segment_place = offset & (kChunkSegment - 1);
       const LaneU32 short_first = short_.first_named(*short_hash);
@@ -94,7 +93,7 @@ class HighCompressor {
       }
       const LaneU32 best = *found, candidate = best & 0xFFFF;
       LaneVar score(k_, best >> 16);
-      // Twenty bytes on, so that what is loaded is the item's own.
+      // With twenty more bytes in the item, the loads below do not extend past it.
       k_.if_((*score == Parser::kMaxScore) & (position + 20 <= size_), [&] {
         const auto [third, fourth] = Parser::load_eight(src_, position + 8);
         const auto [candidate_third, candidate_fourth] = Parser::load_eight(src_, candidate + 8);
@@ -106,10 +105,10 @@ class HighCompressor {
       k_.if_(active & (short_first == position), [&] { short_.enter(*short_hash, position); });
       k_.if_(active & (long_first == position), [&] { long_.enter(*long_hash, position); });
     });
-    k_.barrier();  // the step has been entered
+    k_.barrier();  // the step has been inserted
   }
 
-  // Leaves a score only to positions of the warp's segment that do not give way to one of the next three.
+  // Clears the score of each position of the warp's segment that gives way to one of the next three.
   void choose_starts() {
     const auto words = workspace_.scores.at(times<kChunkSegment>(k_.warp())).at(times<kLanePositions>(k_.lane()));
     const auto own = words.template as<u32>().template load_vector<4>();
@@ -131,7 +130,7 @@ class HighCompressor {
   Kernel& k_;
   ItemSource src_;
   BlockU32 size_;
-  BlockU32 start_end_;  // no match starts here or later
+  BlockU32 start_end_;  // no match starts at or after this position
   SegmentedBlock& block_;
   ChunkWorkspace workspace_;
   StepTable<kHighStep, kHighHashBits, kHighShortNamesBits> short_;

@@ -1,5 +1,5 @@
-// LZ4 compression of pages, one warp a page: the parse of lz4_compress_reference.cpp with a lane for each position of a
-// window. Chosen matches are listed, and written 32 at a time.
+// LZ4 compression of pages with a warp for each page: the parse of lz4_compress_reference.cpp with a lane for each
+// position of a window. Selected matches are listed and written 32 at a time.
 #include "kernels/kernels.hpp"
 #include "kernels/lz4/lz4_page.hpp"
 

@@ -1,13 +1,13 @@
-// LZ4 with a hash table of last positions, in shapes that 32 lanes can follow.
+// LZ4 compression with hash tables of positions, in a form that 32 lanes can execute.
 //
-// A parse looks at windows of 32 positions. Each position has a candidate, an earlier position with its hash, and is
-// scored by how many of the eight bytes at it agree with that. Then matches are chosen from left to right; a position
-// gives way when the next one scores higher, or the next but one higher by two (a lazy choice of depth two). Only a
-// chosen match is measured in full, forwards to the end and backwards over bytes that would be literals. The next
-// window starts at 32 positions on, or where the last match ended if that is further.
+// The parse examines windows of 32 positions. Each position has a candidate, an earlier position with the same hash,
+// and a score: how many of its eight bytes agree with those at the candidate. Matches are then selected from left to
+// right with lazy matching of depth two: a position gives way if the next one scores higher, or the one after it higher
+// by at least two. Only a selected match is measured in full, forwards to its end and backwards over bytes that would
+// be literals. The next window starts 32 positions later, or where the last match ends if that is further.
 //
-// Against liblz4 -1, which skips positions and chooses greedily, this gains about 2 % at 4 KiB and 6 % at 64 KiB
-// (geometric mean over the test corpus) with a table a quarter of the size.
+// Compared with liblz4 -1, which skips positions and selects greedily, this compresses about 2 % better at 4 KiB and 6
+// % better at 64 KiB (geometric mean over the test corpus), with a table a quarter of the size.
 #include "kernels/lz4/lz4_compress_reference.hpp"
 
 #include <algorithm>
@@ -28,8 +28,8 @@ uint32_t load_word(const uint8_t* bytes) {
   return word;
 }
 
-// How many of the eight bytes at `position` agree with those at `candidate` before the first that does not; 0 when the
-// first four do not all agree.
+// The number of bytes, up to eight, at `position` that agree with those at `candidate` before the first difference; 0
+// if the first four do not all agree.
 uint32_t score_match(const uint8_t* src, uint32_t position, uint32_t candidate) {
   if (load_word(src + position) != load_word(src + candidate)) return 0;
   const uint32_t difference = load_word(src + position + 4) ^ load_word(src + candidate + 4);
@@ -42,12 +42,12 @@ struct Match {
   uint32_t offset() const { return position - candidate; }
 };
 
-// The output block. Its size grows on when nothing more fits, without a byte being written.
+// The output block. When it no longer fits, its size keeps growing but no byte is written.
 class BlockWriter {
  public:
   BlockWriter(std::span<const uint8_t> src, std::span<uint8_t> dst) : src_(src), dst_(dst) {}
 
-  // The literals before `match`, and that, stretched backwards over at most four of them.
+  // Appends the literals before `match`, and the match, extended backwards by at most four bytes.
   void append(const Match& match) {
     const uint32_t back_limit = std::min({match.position - anchor_, match.candidate, 4u});
     uint32_t back = 0;
@@ -63,7 +63,7 @@ class BlockWriter {
     anchor_ = match.end;
   }
 
-  // The sequence without a match that ends every block.
+  // Appends the last sequence, which has literals only.
   void finish() {
     const uint32_t literal_count = static_cast<uint32_t>(src_.size()) - anchor_;
     if (grow(1 + extension_bytes(literal_count) + literal_count)) write_literals(literal_count, 0);
@@ -99,7 +99,7 @@ class BlockWriter {
   uint32_t size_ = 0;
 };
 
-// An item, and the places in it where matches may be.
+// An item, and the limits for matches in it.
 struct Item {
   explicit Item(std::span<const uint8_t> src)
       : bytes(src.data()),
@@ -117,20 +117,20 @@ struct Item {
 
   const uint8_t* bytes;
   uint32_t size;
-  uint32_t start_end;  // no match starts here or later
-  uint32_t match_end;  // no match goes beyond
+  uint32_t start_end;  // no match starts at or after this position
+  uint32_t match_end;  // no match extends past this position
 };
 
-// Whether position i of `scores` starts a match and does not give way; what lies beyond them scores 0.
+// Whether position i of `scores` starts a match and does not give way. Positions past the span score 0.
 bool stays(std::span<const uint32_t> scores, size_t i) {
   const auto score = [&](size_t at) { return at < scores.size() ? scores[at] : 0; };
   return scores[i] != 0 && score(i + 1) <= scores[i] && score(i + 2) <= scores[i] + 1;
 }
 
-// The positions of one window, as far as they may start a match.
+// The candidates of a window's positions, and the positions at which a match is to start.
 struct Window {
   uint32_t candidate[kWindow];
-  bool starts[kWindow] = {};  // a match is to start here if it can
+  bool starts[kWindow] = {};  // a match is to start here unless an earlier one covers it
 
   uint32_t first_start(uint32_t from) const {
     while (from < kWindow && !starts[from]) ++from;
@@ -154,7 +154,7 @@ void parse(const Item& item, uint32_t begin, uint32_t start_end, uint32_t match_
   }
 }
 
-// The page compressor: a window is looked up before any of it is entered.
+// The page compressor: all positions of a window are looked up before any is inserted.
 void compress_page(const Item& item, BlockWriter& writer) {
   std::vector<uint16_t> table(kPageSlots, 0);
   std::vector<uint16_t> entrants(kPageEntrants, 0);
@@ -177,18 +177,18 @@ void compress_page(const Item& item, BlockWriter& writer) {
   parse(item, 0, item.start_end, item.match_end, look_up, [&](const Match& match) { writer.append(match); });
 }
 
-// What is found for the positions of a tile before its segments are parsed.
+// The candidates and match starts of a tile, found before its segments are parsed.
 struct Tile {
   uint32_t candidate[kChunkTile];
-  bool starts[kChunkTile] = {};  // a match is to start here if it can
+  bool starts[kChunkTile] = {};  // a match is to start here unless an earlier one covers it
 };
 
-// No match starts so late in a segment that it would leave it.
+// Whether a match may start at `position`. Its first kMinMatch bytes must be in its segment.
 bool may_start(const Item& item, uint32_t position) {
   return position < item.start_end && position % kChunkSegment <= kChunkSegment - kMinMatch;
 }
 
-// One candidate a position: a tile is looked up, then entered, then looked up again.
+// One candidate for each position: a tile is looked up, then inserted, then looked up again.
 class ChunkFinder {
  public:
   explicit ChunkFinder(const Item& item) : item_(item), table_(size_t{1} << kChunkHashBits, 0) {}
@@ -212,7 +212,7 @@ class ChunkFinder {
 
  private:
   uint32_t& slot(uint32_t position) { return table_[item_.hash(position) >> (32 - kChunkHashBits)]; }
-  // The position that `entry` stands for if its check agrees; else `position`.
+  // The position in `entry` if the hash check agrees; otherwise `position`.
   uint32_t found(uint32_t position, uint32_t entry) const {
     return (entry & 0x7FFF) == chunk_check(item_.hash(position)) ? chunk_position(entry) : position;
   }
@@ -221,9 +221,9 @@ class ChunkFinder {
   std::vector<uint32_t> table_;
 };
 
-// The best of five candidates a position: the one before, the first of the step and the last of earlier steps with the
-// hash of its four bytes, and the same for six bytes. Matches are told apart by eight bytes, and the nearest of equals
-// is taken; the score of the best goes on to sixteen.
+// The best of five candidates for each position: the previous position; and, for the hashes of four and of six bytes,
+// the first position of the step and the last position of earlier steps. Candidates are compared by eight bytes, and
+// the nearest of equals is taken. The score of the best is then extended to at most sixteen bytes.
 class HighFinder {
  public:
   explicit HighFinder(const Item& item) : item_(item) {}
@@ -259,7 +259,7 @@ class HighFinder {
   }
 
  private:
-  // The last position that entered with each hash, and the first of the step with each shorter one.
+  // The last inserted position for each hash, and the first position of the step for each slot of the smaller table.
   template <uint32_t NameBits>
   struct Tables {
     std::vector<uint16_t> positions = std::vector<uint16_t>(size_t{1} << kHighHashBits, 0);
@@ -294,11 +294,11 @@ class HighFinder {
   Tables<kHighLongNamesBits> long_;
 };
 
-// Segments of a tile are parsed apart.
+// Parses the segments of each tile independently of each other.
 template <class Finder>
 void compress_chunk(const Item& item, BlockWriter& writer) {
   Finder finder(item);
-  Match pending{};  // end 0: there is none
+  Match pending{};  // end 0: no match
   for (uint32_t begin = 0; begin < item.start_end; begin += kChunkTile) {
     const uint32_t tile_end = std::min(begin + kChunkTile, item.start_end);
     Tile tile;
@@ -311,7 +311,7 @@ void compress_chunk(const Item& item, BlockWriter& writer) {
           window.starts[position - base] = tile.starts[position - begin];
         }
       };
-      // A match that goes on where the segment before ended is one with that.
+      // A match that continues at the segment's start the match before it is merged with that one.
       const auto take = [&](const Match& match) {
         if (match.position == segment && pending.end == segment && pending.offset() == match.offset()) {
           pending.end = match.end;

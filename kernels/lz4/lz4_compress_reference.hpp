@@ -1,4 +1,4 @@
-// What the kernels `lz4_compress_page` and `lz4_compress_chunk` compute, stated for one item and one thread.
+// Scalar reference of the kernels `lz4_compress_page`, `lz4_compress_chunk` and `lz4_compress_high`, for one item.
 #pragma once
 
 #include <cstdint>
@@ -10,11 +10,11 @@ namespace ptxkit::kernels {
 
 struct CompressedItem {
   PageFlag flag;
-  uint32_t size_bytes;  // what the kernel stores in dst_sizes
+  uint32_t size_bytes;  // the value that the kernel stores in dst_sizes
 };
 
-// Compresses `src` into `dst`, byte for byte as the kernel of `variant` does. Writes at most src.size() bytes.
-// `refused` when src is larger than the variant takes, or than dst.
+// Compresses `src` into `dst`, byte for byte as the kernel of `variant` does. Writes at most src.size() bytes. The flag
+// is `refused` if `src` is larger than the variant accepts, or than `dst`.
 CompressedItem lz4_compress_reference(std::span<const uint8_t> src, std::span<uint8_t> dst,
                                       const Lz4CompressVariant& variant);
 

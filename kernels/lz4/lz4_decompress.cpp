@@ -1,15 +1,16 @@
-// LZ4 decompression, one warp a block: 32 sequences at a time, then 32 bytes at a time.
+// LZ4 decompression with a warp for each block: 32 sequences at a time, then 32 bytes at a time.
 //
-// A batch is up to 32 sequences that follow each other. The warp stages a part of the block in shared memory and
-//   1. finds where tokens stand: each lane follows the sequences through a segment of that part, from a guess
-//      which soon meets the right ones, and again from where the lane before arrived if it did not;
-//   2. gives each lane a sequence, checks all of them at once, and adds their lengths up to places in the output;
-//   3. writes the output, a byte a lane: the sequence that owns a byte is found by counting the sequences that start at
-//      or before it, and says where the byte comes from. A source within the same 32 bytes is replaced by its own
-//      source until none is left.
-// What does not fit that (a length that goes on past one extension byte, the last sequence of a block, and all that is
-// malformed) is decoded by the whole warp alone, one sequence with its fields in order and a check for each: only
-// there does a status arise, and lz4_decompress_reference.cpp makes the same checks in the same order.
+// A batch has up to 32 consecutive sequences. The warp stages a part of the block in shared memory. It then
+//   1. finds the tokens: each lane follows the sequences through a segment of the staged part, from a speculative start
+//      that soon synchronises with the true sequences, and again from the previous lane's end if it did not;
+//   2. gives each lane a sequence, checks all of them at once, and computes their output positions as a prefix sum of
+//      their lengths;
+//   3. writes the output, one byte for each lane. The sequence that owns a byte is found by counting the sequences that
+//      start at or before it, and determines the source of the byte. A source within the same 32 bytes is replaced by
+//      its own source until none is left.
+// Sequences that do not fit a batch (a length with more than one extension byte, the last sequence of a block, and
+// every malformed sequence) are decoded one at a time by the whole warp, field by field with a check for each. Only
+// this path sets a status. lz4_decompress_reference.cpp makes the same checks in the same order.
 #include "kernels/kernels.hpp"
 #include "kernels/lz4/lz4_format.hpp"
 #include "kernels/warp_item.hpp"
@@ -19,24 +20,25 @@ namespace {
 
 using namespace dsl;
 
-constexpr u32 kStagedBytes = 2176;  // of the block, in shared memory
-constexpr u32 kUnit = 16;           // bytes that a lane brings there at a time
-// A sequence with at most one extension byte a length takes no more: token, extension, literals, offset, extension.
+constexpr u32 kStagedBytes = 2176;  // bytes of the block in shared memory
+constexpr u32 kUnit = 16;           // bytes that a lane stages at a time
+// The largest size of a sequence with at most one extension byte for each length: token, extension, literals, offset,
+// extension.
 constexpr u32 kLongestBatched = 1 + 1 + (kNibbleMax + 254) + 2 + 1;
-constexpr u32 kSegment = 60;                               // bytes of the block that a lane searches for tokens
-constexpr u32 kSideBySide = 4;                             // turns in which all lanes that are astray search again
-constexpr u32 kMaxTokens = kWarpLanes * kSegment / 3 + 1;  // no sequence with a match is shorter than three bytes
-constexpr u32 kLiteral = 1u << 31;                         // tells a place in `staged` from a position of the output
+constexpr u32 kSegment = 60;    // bytes of the block in which a lane looks for tokens
+constexpr u32 kSideBySide = 4;  // iterations in which all lanes with a wrong start search again
+constexpr u32 kMaxTokens = kWarpLanes * kSegment / 3 + 1;  // a sequence with a match has at least three bytes
+constexpr u32 kLiteral = 1u << 31;  // distinguishes a position in `staged` from a position in the output
 
 constexpr u32 kStagedStride = kStagedBytes + kUnit, kTokensStride = 648;
 static_assert(kTokensStride >= kMaxTokens);
 constexpr u32 kSharedBytes =
     kLz4DecompressShape.items_per_block * (kStagedStride + kTokensStride * sizeof(u16) + kWarpLanes * 4 * sizeof(u32));
 
-// A warp's part of shared memory.
+// The part of shared memory that belongs to one warp.
 struct Workspace {
   Ptr<shared, u8, kUnit, Rate::warp> staged;  // kStagedBytes and a word
-  Ptr<shared, u16, 16, Rate::warp> tokens;    // kMaxTokens places in `staged`
+  Ptr<shared, u16, 16, Rate::warp> tokens;    // kMaxTokens positions in `staged`
   Ptr<shared, u32, 16, Rate::warp> sources;   // kWarpLanes entries of four words, see write_output
 };
 
@@ -60,7 +62,7 @@ class Decoder {
         staged_end_(k, 0) {}
 
   void decode() {
-    k_.warp_loop([&](auto& blocks) {  // a batch or one sequence a turn
+    k_.warp_loop([&](auto& blocks) {  // a batch or one sequence in each iteration
       const auto fail_if = [&](const WarpBool& condition, Lz4Status status) {
         k_.if_(condition, [&] { status_ = k_.constant(static_cast<u32>(status)); });
         blocks.break_if(condition);
@@ -92,13 +94,13 @@ class Decoder {
   WarpU32 size_bytes() const { return *op_; }
 
  private:
-  // Decodes sequences from ip on. True: the one at ip now is not for a batch, or is malformed.
+  // Decodes batches of sequences from ip on. Returns true if the sequence at ip is then not for a batch, or malformed.
   WarpBool decode_batches() {
-    // A sequence decoded alone may have led beyond what is staged.
+    // A sequence that was decoded alone may have ended past the staged part.
     const WarpBool running_out = (*ip_ + kLongestBatched > *staged_end_) & (*staged_end_ < src_size_);
     k_.if_(running_out | (*staged_end_ == 0), [&] { stage(); });
     WarpVar listed(k_, 0), decoded(k_, 0);
-    // Where sequences too long for a batch follow each other, no tokens are looked for.
+    // Among consecutive sequences that are too long for a batch, tokens are not searched.
     k_.if_(any(sequence_at(LaneU32(*ip_ - *staged_from_)).batched), [&] {
       listed = find_tokens();
       k_.warp_loop([&](auto& batches) {
@@ -109,15 +111,15 @@ class Decoder {
         batches.break_if(good < count);
       });
     });
-    // What is not wholly staged may be for a batch when more is.
+    // A sequence that is only partly staged may fit a batch once more is staged.
     return ((*decoded < *listed) | (*listed == 0)) &
            ((*staged_end_ - *ip_ >= kLongestBatched) | (*staged_end_ == src_size_));
   }
 
-  // Brings the block from ip on into shared memory, in aligned units. The first and the last may lie partly outside:
-  // half of the lanes each bring those of their bytes that are the block's.
+  // Stages the block from ip on, in aligned units. The first and the last unit may lie partly outside the block: half
+  // of the lanes each copy the bytes of one such unit that belong to the block.
   void stage() {
-    k_.sync_warp();  // what was staged may just have been read, and no sequence of it been decoded
+    k_.sync_warp();  // lanes may just have read the staged part, without having decoded a sequence of it
     const auto units = src_.at(*ip_).template align_down<kUnit>();
     staged_from_ = *ip_ - trunc<u32>(src_.at(*ip_).address() - units.address());  // may be a little below 0
     staged_end_ = min(*staged_from_ + kStagedBytes, src_size_);
@@ -144,12 +146,13 @@ class Decoder {
     k_.sync_warp();
   }
 
-  // A sequence as its token and at most one extension byte a length tell it; places are those in `staged`.
+  // A sequence as its token and at most one extension byte for each length describe it. Positions are those in
+  // `staged`.
   struct Sequence {
     LaneU32 literal_at, literal_count;
     LaneU32 offset_at, match_length;
-    LaneU32 next;      // where the next token stands
-    LaneBool batched;  // no length goes on, and all of it is staged
+    LaneU32 next;      // the position of the next token
+    LaneBool batched;  // no length has further extension bytes, and the whole sequence is staged
   };
 
   Sequence sequence_at(const LaneU32& place) {
@@ -168,14 +171,15 @@ class Decoder {
             next,       (next <= end) & !(literals_go_on & (second == 255)) & !(match_goes_on & (extension == 255))};
   }
 
-  // Lists where the tokens stand, from ip on for about 2 KiB; how many. What follows a sequence that is not for a batch
-  // is no token: decode_sequences does not come as far.
+  // Lists the positions of the tokens from ip on, for about 2 KiB, and returns their number. Entries after a sequence
+  // that is not for a batch are no tokens; decode_sequences stops before them.
   //
-  // Each lane follows the sequences through a segment of the block, lane 0 from ip, the others from a guess that is
-  // often wrong but soon meets the right sequence of sequences. A lane that did not start where the lane before
-  // arrived is astray, and starts again there. The first of them starts right then; after a few turns it alone goes on,
-  // and over the segments that it passes: where guesses are of no use, among long runs of literals, the others would
-  // follow what are no sequences, for longer than it needs.
+  // Each lane follows the sequences through a segment of the block: lane 0 from ip, the others from a speculative
+  // start. That start is often wrong but soon synchronises with the true sequences. A lane is astray if it did not
+  // start where the previous lane ended; it then searches again from there. For the first kSideBySide iterations all
+  // lanes that are astray do so. After that only the first of them continues, and past the segments that its search
+  // covers: among long runs of literals speculation fails, and the other lanes would follow false sequences for longer
+  // than it needs.
   WarpU32 find_tokens() {
     const LaneU32 lane = k_.lane();
     const WarpU32 first = *ip_ - *staged_from_, end = *staged_end_ - *staged_from_;
@@ -190,7 +194,7 @@ class Decoder {
       arrival = start;
       follow(arrival, segment_end, [&](const LaneU32&) { count += 1; });
     };
-    // Where the lane before arrived, a lane starts; `lost`: it has not searched from there.
+    // A lane starts where the previous lane ended. `lost`: the lane has not searched from its start yet.
     const auto compare = [&](const LaneBool& lost) {
       const LaneU32 arrived = shuffle_up(*arrival, 1);
       astray = (lane != 0) & ((arrived != *start) | lost);
@@ -226,12 +230,12 @@ class Decoder {
     return shuffle(sum, kWarpLanes - 1);
   }
 
-  // Where a token is likely among the 16 bytes from `segment` on: behind the first byte below 16 of an aligned word,
-  // for the high byte of an offset is so small more often than other bytes are.
+  // A likely token position among the 16 bytes from `segment` on: after the first byte below 16 in an aligned word,
+  // since the high byte of an offset is so small more often than other bytes are.
   LaneU32 guess(const LaneU32& segment) {
     const auto at = align_down<4>(segment + 3);
     const auto words = shared_.staged.at(at).template as<u32>();
-    const auto small = [&](const LaneU32& word) {  // a bit in each byte that is
+    const auto small = [&](const LaneU32& word) {  // sets bit 4 of each byte that is below 16
       return (0x10101010u - (word >> 4 & 0x0F0F0F0Fu)) & 0x10101010u;
     };
     const LaneU32 first = small(words.load()), second = small(words.template at<1>().load()),
@@ -240,8 +244,8 @@ class Decoder {
     return select(first != 0, at + 1 + ctz(first) / 8, select(second != 0, at + 5 + ctz(second) / 8, later));
   }
 
-  // Calls visit(place) for the token at `place` and all that follow it before `segment_end`, as if each sequence were
-  // for a batch. `place` becomes the one after the last.
+  // Calls visit(position) for the token at `place` and for all following ones before `segment_end`, as if each sequence
+  // fitted a batch. `place` becomes the position after the last sequence.
   template <class Visit>
   void follow(Var<u32, Rate::thread>& place, const LaneU32& segment_end, const Visit& visit) {
     k_.thread_loop([&](auto& steps) {
@@ -255,7 +259,8 @@ class Decoder {
     });
   }
 
-  // Decodes `count` listed sequences, or those before the first that is malformed; returns how many.
+  // Decodes `count` listed sequences, or those before the first that is malformed or not for a batch. Returns their
+  // number.
   WarpU32 decode_sequences(const WarpU32& first, const WarpU32& count) {
     const LaneU32 lane = k_.lane();
     const Sequence sequence = sequence_at(zext<u32>(shared_.tokens.at(first + min(lane, count - 1)).load()));
@@ -269,12 +274,12 @@ class Decoder {
     const WarpU32 good = min(ctz(ballot(malformed | !sequence.batched)), count);
     k_.if_(good != 0, [&] {
       mark_warp(k_, Mark::emit, *op_);
-      // A source is a position of the output, or kLiteral and a place in `staged`.
+      // A source is a position in the output, or kLiteral plus a position in `staged`.
       const LaneU32 literal_shift = sequence.literal_at - start + kLiteral;
       shared_.sources.at(times<4>(lane))
           .store_vector(std::array{match_start, literal_shift, *op_ - offset, LaneU32(offset)});
-      // The earlier output of all blocks that are being decoded is larger than L2: what the batch copies is asked for
-      // at once, not window by window.
+      // The output of all blocks that are being decoded exceeds L2. Prefetching all matches of the batch overlaps their
+      // latencies, which would otherwise be paid window by window.
       k_.if_(lane < good, [&] { dst_.at(*op_ + match_start - offset).prefetch_l2(); });
       k_.sync_warp();
       const WarpU32 total = shuffle(end, good - 1);
@@ -286,16 +291,17 @@ class Decoder {
     return good;
   }
 
-  // Writes the next `total` bytes of output. Lane i has the start of sequence i among them, or a number beyond; entry i
-  // of `sources` has where its match starts, and what turns a place among the bytes into its source: for a literal,
-  // then for a byte of the match. `near`: there is an offset so short that a source may lie within its own window.
+  // Writes the next `total` bytes of output. `start` is where the lane's sequence starts among them, or a larger
+  // number. Entry i of `sources` has the position where the match of sequence i starts, and what to add to a byte's
+  // position to get its source: for a literal, then for a byte of the match. `near`: some offset is so short that a
+  // source may be in its own window.
   //
-  // A window is stored when the sources of the next are known, so that the loads have that long to arrive.
+  // A window is stored after the sources of the next one are known, so that its loads have that long to complete.
   void write_output(const LaneU32& start, const WarpU32& total, const WarpBool& near) {
     const LaneU32 lane = k_.lane();
     const LaneU32 lanes_to_own = k_.lanes_below() << 1 | 1;
     const auto output = dst_.at(*op_);
-    WarpVar before(k_, ~0u);  // the sequence that owns the byte before the window
+    WarpVar before(k_, ~0u);  // the sequence that owns the last byte of the previous window
     const auto source = [&](const auto& window) {
       const WarpU32 starts = reduce_or(shift_left(1, start - window));
       const LaneU32 owner = *before + popc(starts & lanes_to_own);
@@ -325,7 +331,7 @@ class Decoder {
     k_.sync_warp();
   }
 
-  // Replaces sources within the window of output at `window` by their own sources until none is left.
+  // Replaces sources in the window of output at `window` by their own sources until none is left.
   void leave_window(const WarpU32& window, Var<u32, Rate::thread>& from) {
     k_.warp_loop([&](auto& steps) {
       const LaneU32 lane_of_source = *from - window;
@@ -342,8 +348,8 @@ class Decoder {
     return byte;
   }
 
-  // A length whose nibble is 15 goes on in bytes of 255 and ends with one that is less: the lanes look at 32 of them a
-  // turn. Where the input ends first, ip is left beyond it.
+  // Reads the rest of a length. A nibble of 15 is followed by bytes of 255 and a smaller one; the lanes read 32 of them
+  // in each iteration. If the input ends first, ip is left beyond it.
   WarpU32 read_length(const WarpU32& nibble) {
     WarpVar length(k_, nibble);
     k_.if_(nibble == kNibbleMax, [&] {
@@ -352,7 +358,7 @@ class Decoder {
         const LaneBool inside = at < src_size_;
         const LaneU32 byte = select(inside, zext<u32>(src_.at(select(inside, at, 0)).load()), 255);
         const WarpU32 last_bytes = ballot(byte != 255);
-        const WarpU32 full_count = ctz(last_bytes);  // 32 when the length goes on
+        const WarpU32 full_count = ctz(last_bytes);  // 32 if the length continues
         length += full_count * 255;
         ip_ += full_count;
         k_.if_(last_bytes != 0, [&] {
@@ -374,7 +380,8 @@ class Decoder {
     k_.sync_warp();
   }
 
-  // A match that overlaps itself repeats its first `offset` bytes: read from those, no lane waits for another.
+  // A match that overlaps itself repeats its first `offset` bytes. All lanes read from those, so none waits for
+  // another.
   void copy_match(const WarpU32& offset, const WarpU32& length) {
     mark_warp(k_, Mark::emit, *op_);
     const auto from = dst_.at(*op_ - offset);
@@ -394,10 +401,10 @@ class Decoder {
   Room dst_;
   WarpU32 capacity_;
   Workspace shared_;
-  WarpVar ip_;                        // next byte of the block
-  WarpVar op_;                        // next byte of the room
-  WarpVar status_;                    // Lz4Status::ok until something is wrong
-  WarpVar staged_from_, staged_end_;  // what `staged` holds of the block
+  WarpVar ip_;                        // next byte of the input block
+  WarpVar op_;                        // next byte of the output
+  WarpVar status_;                    // Lz4Status::ok until a check fails
+  WarpVar staged_from_, staged_end_;  // the range of the block that `staged` holds
 };
 
 }  // namespace

@@ -1,9 +1,9 @@
-// The LZ4 block decoder. Every length is checked against what is left of input and output before a byte moves, and the
-// checks come in the order in which the fields stand in the block, so that a malformed block has one status only.
+// The LZ4 block decoder. Every length is checked against the remaining input and output before any byte is copied. The
+// checks are made in the order of the fields in the block, so that a malformed block has exactly one status.
 //
-// The format's rules for the end of a block (five literals, twelve bytes without a match start) bind encoders. This
-// decoder accepts blocks that ignore them, as long as the last sequence has no match: everything liblz4 accepts is
-// accepted here, and with the same bytes, but for offset 0, which liblz4 1.9.4 lets pass against the format.
+// The format's rules for the end of a block (five literals, no match start in the last twelve bytes) bind encoders
+// only. This decoder accepts blocks that violate them, provided that the last sequence has no match. It accepts
+// everything that liblz4 accepts, with the same output, except offset 0, which liblz4 1.9.4 accepts against the format.
 #include "kernels/lz4/lz4_decompress_reference.hpp"
 
 #include <cstring>
@@ -13,8 +13,8 @@
 namespace ptxkit::kernels {
 namespace {
 
-// `length` bytes that start `offset` bytes back. With offset < length the match reads what it writes, so it goes in
-// pieces that double: after n bytes of a period, 2n bytes of it are there.
+// Copies `length` bytes that start `offset` bytes back. With offset < length the match reads its own output, so it is
+// copied in pieces that double: after n bytes of the period, 2n bytes are available.
 void copy_match(uint8_t* to, uint32_t offset, uint32_t length) {
   const uint8_t* from = to - offset;
   uint32_t piece = offset;
@@ -61,7 +61,7 @@ class Decoder {
   uint32_t size_bytes() const { return op_; }
 
  private:
-  // Adds the bytes that continue a nibble of 15. False when the input ends before they do.
+  // Adds the bytes that extend a nibble of 15. False if the input ends before they do.
   bool read_extension(uint32_t& length) {
     if (length < kNibbleMax) return true;
     while (ip_ < src_.size()) {

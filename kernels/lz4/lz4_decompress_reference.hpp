@@ -1,4 +1,4 @@
-// What the kernel `lz4_decompress` computes, stated for one block and one thread.
+// Scalar reference of the kernel `lz4_decompress`, for one block.
 #pragma once
 
 #include <cstdint>
@@ -10,11 +10,11 @@ namespace ptxkit::kernels {
 
 struct DecompressedItem {
   Lz4Status status;
-  uint32_t size_bytes;  // what the kernel stores in dst_sizes: 0 unless ok
+  uint32_t size_bytes;  // the value that the kernel stores in dst_sizes: 0 unless ok
 };
 
-// Decodes the block `src` into `dst`. Reads nothing outside `src`, reads and writes nothing outside `dst`, whatever
-// the bytes are.
+// Decodes the block `src` into `dst`. Whatever the input, it reads no byte outside `src` and `dst` and writes none
+// outside `dst`.
 DecompressedItem lz4_decompress_reference(std::span<const uint8_t> src, std::span<uint8_t> dst);
 
 }  // namespace ptxkit::kernels

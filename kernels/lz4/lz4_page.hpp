@@ -1,8 +1,8 @@
-// How a warp finds the matches of a page: what the fused compressor and the first of the two kernels share.
+// Match finding of a warp in a page, for lz4_compress_page and lz4_match_page.
 //
-// The page lies in shared memory beside a table with the last position of each hash. A window is looked up whole, then
-// entered whole, so no lane waits for another. Which of the lanes that share a slot enters it is settled by an atomic
-// maximum in a smaller table: the one that finds its own position there.
+// The page is in shared memory, with a table of the last position for each hash. All positions of a window are looked
+// up, then all are inserted, so no lane waits for another. If several lanes share a slot, an atomic maximum in a
+// smaller table determines the one to insert: the lane that finds its own position there.
 #pragma once
 
 #include "kernels/lz4/lz4_window.hpp"
@@ -11,18 +11,19 @@ namespace ptxkit::kernels {
 
 using Page = dsl::Ptr<dsl::shared, dsl::u8, 16, dsl::Rate::warp>;
 
-// A warp's part of shared memory.
+// The part of shared memory that belongs to one warp.
 struct PageWorkspace {
-  Page page;                                                      // kMaxPageBytes
-  dsl::Ptr<dsl::shared, dsl::u16, 16, dsl::Rate::warp> table;     // kPageSlots: the last position with a hash, or 0
-  dsl::Ptr<dsl::shared, dsl::u32, 16, dsl::Rate::warp> entrants;  // kPageEntrants: the last position that was to enter
-  MatchList matches;                                              // kWarpLanes
+  Page page;                                                   // kMaxPageBytes
+  dsl::Ptr<dsl::shared, dsl::u16, 16, dsl::Rate::warp> table;  // kPageSlots: the last position with a hash, or 0
+  // kPageEntrants: the last position that competed to be inserted
+  dsl::Ptr<dsl::shared, dsl::u32, 16, dsl::Rate::warp> entrants;
+  MatchList matches;  // kWarpLanes
 };
 inline constexpr uint32_t kPageWorkspaceBytes = kMaxPageBytes + kPageSlots * sizeof(uint16_t) +
                                                 kPageEntrants * sizeof(uint32_t) +
                                                 dsl::kWarpLanes * 2 * sizeof(uint32_t);
 
-// The workspaces of all warps of a CTA.
+// The workspace of this warp, from arrays of the CTA.
 template <uint32_t Warps>
 PageWorkspace page_workspace(dsl::Kernel& k) {
   using namespace dsl;
@@ -45,7 +46,7 @@ class PageParser {
         start_end_(dsl::select(size < kLastMatchStart, 0, size - (kLastMatchStart - 1))),
         parser_(k, workspace.page, start_end_, size - dsl::min(size, kLastLiterals), workspace.matches) {}
 
-  // batch(count) for the page's matches, in order and at most 32 at a time; they lie in the workspace.
+  // Calls batch(count) for the page's matches, in order and at most 32 at a time. They are in the workspace's list.
   template <class Batch>
   void for_each_batch(const Batch& batch) {
     clear_tables();
@@ -57,7 +58,7 @@ class PageParser {
         base = parse_window(*base);
       });
       batches.break_if(parser_.listed() == 0);
-      k_.sync_warp();  // the list is there
+      k_.sync_warp();  // the list is visible to all lanes
       batch(parser_.listed());
       parser_.forget_listed();
     });
@@ -79,7 +80,8 @@ class PageParser {
     k_.sync_warp();
   }
 
-  // Looks every position of the window at `base` up, enters them, and lists matches; where the next window starts.
+  // Looks up the positions of the window at `base`, inserts them, and lists matches. Returns the start of the next
+  // window.
   WarpU32 parse_window(const WarpU32& base) {
     using namespace dsl;
     const Parser::Place place = parser_.place_at(base);
@@ -90,9 +92,9 @@ class PageParser {
 
     const auto entrant = shared_.entrants.at(bucket & (kPageEntrants - 1));
     atomic_max(entrant, place.position, Order::relaxed, Scope::cta);
-    k_.sync_warp();  // every lane has read its slot and named its position before any lane enters
+    k_.sync_warp();  // every lane has read its slot and entered its position in `entrants` before any lane inserts
     k_.if_(place.active & (entrant.load() == place.position), [&] { slot.store(trunc<u16>(place.position)); });
-    k_.sync_warp();  // what was entered is there for the next window
+    k_.sync_warp();  // insertions are visible to the next window
 
     const LaneBool stays = Parser::stays(score, shuffle_down(score, 1), shuffle_down(score, 2));
     return parser_.list_matches(base, place.position, candidate, score, stays);
@@ -104,7 +106,7 @@ class PageParser {
   Parser parser_;
 };
 
-// An item that does not shrink: 16 bytes a lane and turn, then what is left.
+// Copies an item that does not compress: 16 bytes for each lane and iteration, then the remaining bytes.
 inline void copy_raw(dsl::Kernel& k, const ItemSource& src, const ItemRoom& dst, const WarpU32& size) {
   using namespace dsl;
   const WarpU32 vector_count = size / kStrideUnitBytes;
@@ -115,14 +117,14 @@ inline void copy_raw(dsl::Kernel& k, const ItemSource& src, const ItemRoom& dst,
   for_each_lane(k, size - copied, [&](const LaneU32& i) { dst.at(copied + i).store(src.at(copied + i).load()); });
 }
 
-// Brings an item into shared memory, 512 bytes a turn; whether all of it is zero.
+// Copies an item into shared memory, 512 bytes in each iteration. Returns whether all its bytes are zero.
 inline WarpBool stage(dsl::Kernel& k, const ItemSource& src, const WarpU32& size, const Page& page) {
   using namespace dsl;
   Var<u32, Rate::thread> seen(k, 0);
   for_each_lane(k, (size + (kStrideUnitBytes - 1)) / kStrideUnitBytes, [&](const LaneU32& i) {
     const auto vector = src.as<u32>().at(times<4>(i)).load_vector<4>();
     page.as<u32>().at(times<4>(i)).store_vector(vector);
-    // What follows the item in its last vector is not its own.
+    // The last vector may extend past the item, so its bytes are checked below.
     const LaneBool whole = i < size / kStrideUnitBytes;
     seen |= select(whole, vector[0] | vector[1] | vector[2] | vector[3], 0);
   });
@@ -133,7 +135,8 @@ inline WarpBool stage(dsl::Kernel& k, const ItemSource& src, const WarpU32& size
   return ballot((*seen | select(in_tail, tail_byte, 0)) != 0) == 0;
 }
 
-// Writes the block of a staged page, whose matches append(writer) appends, or the item raw where it does not shrink.
+// Writes the block of a staged page, whose matches append(writer) appends. Copies the item if the block is not shorter.
+// Sets `flag` and `length`.
 template <class Append>
 void write_page(dsl::Kernel& k, const ItemSource& src, const WarpU32& size, const ItemRoom& dst, const Page& page,
                 WarpVar& flag, WarpVar& length, const Append& append) {
@@ -144,7 +147,7 @@ void write_page(dsl::Kernel& k, const ItemSource& src, const WarpU32& size, cons
      flag = static_cast<uint32_t>(PageFlag::compressed);
      length = writer.size_bytes();
    }).else_([&] {
-    k.sync_warp();  // what other lanes wrote of the block is there before it is overwritten
+    k.sync_warp();  // the lanes' writes to the block are complete before it is overwritten
     copy_raw(k, src, dst, size);
     flag = static_cast<uint32_t>(PageFlag::incompressible);
     length = size;

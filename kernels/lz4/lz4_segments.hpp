@@ -1,10 +1,11 @@
-// What the two compressors of chunks do alike once each position of a tile has a candidate and a score: one CTA a
+// The common part of the chunk compressors, after each position of a tile has a candidate and a score: a CTA for each
 // chunk, a warp for each segment of a tile.
 //
-// The lanes of a warp choose matches of sixteen positions each. Then the block is stitched together in two steps. Each
-// warp tells what its first and last match are; a match that goes on where the segment before ended is one with that,
-// so a warp does not know the end of its last match. It leaves that to the next warp which has a match of its own, and
-// writes instead the one that was left to it. Sizes come before bytes, as they say where each warp writes.
+// Each lane of a warp selects the matches of sixteen positions. The block is then assembled in two steps. Each warp
+// publishes its first and last match. A match that continues at a segment's start the last match of the segment before
+// is merged with it, so a warp does not know where its last match ends. It leaves that match to the next warp that has
+// a match of its own, and writes the match that was left to it. Sizes are computed first, since they determine where
+// each warp writes.
 #pragma once
 
 #include "kernels/lz4/lz4_block_writer.hpp"
@@ -19,29 +20,29 @@ inline constexpr uint32_t kChunkWarps = kChunkThreads / dsl::kWarpLanes;
 static_assert(kChunkWarps * kChunkSegment == kChunkTile);
 inline constexpr uint32_t kLanePositions = kChunkSegment / dsl::kWarpLanes;
 
-// A warp's list: two words that are no entry, one entry for the match that was left to it, then room for as many as fit
-// into a segment. The candidates of the segment's positions lie in that room too, and are read before a match takes its
-// place.
+// The list of a warp: two words before the entries, one entry for the match that was left to it, then room for as many
+// matches as fit a segment. The candidates of the segment's positions share this room and are read before matches
+// overwrite them.
 inline constexpr uint32_t kListWords = 4 + 2 * kChunkSegment / kMinMatch;
 static_assert(kChunkSegment * sizeof(uint16_t) == 2 * kChunkSegment / kMinMatch * sizeof(uint32_t));
 
-// A warp's record: see publish, and Left. Twelve words each, so that records lie in different banks.
+// The record of a warp: see publish and Left. With twelve words, the records are in different banks.
 inline constexpr uint32_t kRecordWords = 12;
 
 // The shared memory of a CTA.
 struct ChunkWorkspace {
-  dsl::Ptr<dsl::shared, dsl::u32, 16> table;    // the compressor's own
-  dsl::Ptr<dsl::shared, dsl::u32, 16> lists;    // kListWords a warp
+  dsl::Ptr<dsl::shared, dsl::u32, 16> table;    // the compressor's hash tables
+  dsl::Ptr<dsl::shared, dsl::u32, 16> lists;    // kListWords for each warp
   dsl::Ptr<dsl::shared, dsl::u8, 16> scores;    // of the tile's positions
-  dsl::Ptr<dsl::shared, dsl::u32, 16> records;  // kRecordWords a warp
+  dsl::Ptr<dsl::shared, dsl::u32, 16> records;  // kRecordWords for each warp
 
-  // What a warp writes of a tile, in bytes; in the first word of its list.
+  // The size in bytes of what a warp writes of a tile, in the first word of its list.
   template <class Index>
   auto size_of(const Index& warp) const {
     return lists.at(dsl::times<4>(warp * (kListWords / 4)));
   }
 
-  // Of the positions of segment `index` of the tile.
+  // The candidates of the positions of segment `index` of the tile.
   template <class Index>
   auto candidates(const Index& index) const {
     return lists.at(dsl::times<4>(index * (kListWords / 4))).template at<4>().template as<dsl::u16>();
@@ -68,28 +69,28 @@ class SegmentedBlock {
         writer_(k, src, size, dst),
         written_(k, 0) {}
 
-  BlockU32 start_end() const { return start_end_; }  // no match starts here or later
+  BlockU32 start_end() const { return start_end_; }  // no match starts at or after this position
 
-  // Before the first tile.
+  // To be called before the first tile.
   void begin() {
     const LaneU32 none(k_.constant<uint32_t>(0));
     set_left({none, none, none, none});
   }
 
-  // Lists the matches of the warp's segment, whose candidates and scores are there; how many. A score of 0: no match
-  // starts there. Counted from the segment's start are all places here but `begin`.
+  // Lists the matches of the warp's segment, whose candidates and scores are complete, and returns their number. No
+  // match starts at a position with score 0. All positions but `begin` are relative to the segment's start.
   //
-  // Which position starts the match after another follows from that one's end alone. So each lane chooses the matches
-  // of its own slice, first as if none reached into it, and again from where the lanes before it arrived if they
-  // arrived elsewhere; a match that reaches beyond the next slice concerns more than that. One of kLongMatch bytes is
-  // measured by the whole warp, the first such one a turn: those that it covers need not be.
+  // The end of a match determines the match after it. Each lane selects the matches of its own slice, first as if no
+  // match extended into it, and again from where the previous lanes ended if they ended elsewhere; a match that extends
+  // beyond the next slice affects further lanes. A match of kLongMatch bytes is measured by the whole warp. Only the
+  // first such match is measured in each iteration, since those that it covers need not be.
   WarpU32 parse_segment(const WarpU32& begin) {
     using namespace dsl;
     mark_warp(k_, Mark::parse, begin);
     const LaneU32 lane = k_.lane();
     const LaneU32 slice = times<kLanePositions>(lane), slice_end = slice + kLanePositions;
     const auto own_words = scores_.at(times<kLanePositions>(lane)).as<u32>();
-    const auto scores = own_words.template load_vector<4>();  // the slice's matches take their place
+    const auto scores = own_words.template load_vector<4>();  // the slice's matches overwrite them
     const LaneU32 starts = starts_of(scores);
     const WarpU32 match_end = min(match_end_ - begin, kChunkSegment);
     LaneVar start(k_, slice);
@@ -128,7 +129,7 @@ class SegmentedBlock {
       spans.push_back(entry);
       candidates.push_back(zext<u32>(candidates_.at(entry & (kChunkSegment - 1)).load()));
     }
-    k_.sync_warp();  // candidates have been read; matches take their place
+    k_.sync_warp();  // all candidates have been read; matches overwrite them
     for (u32 i = 0; i < kLaneMatches; ++i) {
       k_.if_(k_.constant(i) < *walk.count, [&] {
         matches_.at(times<2>(before + k_.constant(i + 1)))
@@ -138,8 +139,8 @@ class SegmentedBlock {
     return shuffle(sum, kWarpLanes - 1);
   }
 
-  // What the others need of the warp's list, a word a lane: its length in word 0, the last match but one in 2 and 3,
-  // the first in 4 and 5, the last in 6 and 7.
+  // Publishes what the other warps need of this warp's list, one word from each lane: its length in word 0, the last
+  // match but one in words 2 and 3, the first match in 4 and 5, the last in 6 and 7.
   void publish(const WarpU32& listed) {
     using namespace dsl;
     k_.sync_warp();
@@ -152,7 +153,7 @@ class SegmentedBlock {
     k_.if_(lane < kLeftWord, [&] { shared_.records.at(k_.warp() * kRecordWords + lane).store(*word); });
   }
 
-  // Writes the tile's part of the block; all records are there. A barrier stands in it.
+  // Writes the tile's part of the block. All records must be complete. It contains a barrier, so all warps call it.
   void write_tile(const BlockU32& tile) {
     using namespace dsl;
     const Share share = share_of(tile);
@@ -168,11 +169,12 @@ class SegmentedBlock {
         share, [&](const WarpU32& at, const WarpU32& count) { writer_.append_stretched(list_from(at), count); },
         *written_ + before);
     written_ += reduce_add(warp_size);
-    k_.sync_warp();  // the list has been read; the next tile's candidates take its place
+    k_.sync_warp();  // every lane has read the list; the next tile's candidates overwrite it
   }
 
-  // After the last tile: what is left, unless there is nothing to do. Then fits() says whether the block is shorter
-  // than the chunk, and size_bytes() its length.
+  // Writes the last match and the last literals after the last tile, unless `needless` says that there is nothing to
+  // do. Then fits() says whether the block is shorter than the chunk, and size_bytes() is its length. It contains
+  // barriers.
   void finish(const WarpBool& needless) {
     using namespace dsl;
     k_.if_((k_.warp() == 0) & !needless, [&] { write_end(); });
@@ -187,33 +189,33 @@ class SegmentedBlock {
 
  private:
   static constexpr uint32_t kLaneMatches = kLanePositions / kMinMatch;
-  static constexpr uint32_t kLongMatch = 40;  // bytes; more than a lane compares
+  static constexpr uint32_t kLongMatch = 40;  // bytes; a lane alone compares fewer
   static constexpr uint32_t kNone = ~0u;
-  static constexpr uint32_t kLeftWord = 8;  // of a record: see Left
+  static constexpr uint32_t kLeftWord = 8;  // the first word of Left in a record
 
-  // A bit for each of the slice's positions that scores.
+  // A mask with a bit for each position of the slice whose score is not 0.
   LaneU32 starts_of(const std::array<LaneU32, 4>& scores) {
     using namespace dsl;
-    const auto four = [&](const LaneU32& word) {  // the bytes' high bits, side by side
+    const auto four = [&](const LaneU32& word) {  // packs the bytes' high bits
       return ((word + 0x7F7F7F7Fu) >> 7 & 0x01010101u) * 0x01020408u >> 24;
     };
     return four(scores[0]) | four(scores[1]) << 4 | four(scores[2]) << 8 | four(scores[3]) << 12;
   }
 
-  // What a lane knows of its slice.
+  // The state of a lane in its slice.
   struct Walk {
-    LaneVar arrival, count;          // where its last match ends, and how many there are
-    LaneVar pending;                 // one that is too long for a lane to measure, and would follow; or kNone
-    LaneVar measured, measured_end;  // the last that was measured, which is most often met again; or kNone
+    LaneVar arrival, count;          // the end of its last match, and the number of matches
+    LaneVar pending;                 // the next match, if it is too long for a lane to measure; otherwise kNone
+    LaneVar measured, measured_end;  // the last match that was measured, which is often met again; otherwise kNone
   };
 
-  // Chooses matches of the lane's slice from `start` on and stores them, position and end, in `chosen`.
+  // Selects matches of the lane's slice from `start` on and stores them, position and end, in `chosen`.
   void choose_in_slice(const WarpU32& begin, const std::array<LaneU32, 4>& scores, const LaneU32& starts,
                        const dsl::Ptr<dsl::shared, dsl::u32, 16, dsl::Rate::thread>& chosen, const WarpU32& match_end,
                        const LaneU32& start, Walk& walk) {
     using namespace dsl;
     const LaneU32 slice = times<kLanePositions>(k_.lane());
-    // From there on eight bytes would leave the segment or the item.
+    // From this position on, comparing eight bytes would leave the segment or the item.
     const WarpU32 compare_end = min(start_end_, min(match_end_, begin + kChunkSegment) - 7);
     walk.arrival = start;
     walk.count = 0;
@@ -275,8 +277,9 @@ class SegmentedBlock {
   dsl::Ptr<dsl::shared, dsl::u32, 16, dsl::Rate::warp> own_left() {
     return shared_.records.at(dsl::times<4>(k_.warp() * (kRecordWords / 4))).at<kLeftWord>();
   }
-  // The last match so far: start, end and place of the earlier bytes, and the end of the match before. End 0: there is
-  // none. Each warp keeps it in its own record, where it takes no registers while a tile is parsed.
+  // The last match so far, which is not written yet: start, end and candidate's position, and the end of the match
+  // before it. End 0: no match. Each warp keeps a copy in its own record, so that it takes no registers while a tile is
+  // parsed.
   struct Left {
     LaneU32 start, end, from, anchor;
   };
@@ -288,14 +291,14 @@ class SegmentedBlock {
     k_.once_per_warp([&] { own_left().store_vector(std::array{left.start, left.end, left.from, left.anchor}); });
   }
 
-  // What a warp writes of a tile.
+  // The part of a tile that a warp writes.
   struct Share {
-    WarpU32 first, count;  // entries of its list
-    WarpU32 anchor;        // where the match before them ends
+    WarpU32 first, count;  // entries of the warp's list
+    WarpU32 anchor;        // the end of the match before them
   };
 
-  // Finds what the warp writes, enters into its list the match that was left to it, and takes over what the tile leaves
-  // to the next. Lane 0 stands for what was left by the tile before, lane i + 1 for warp i.
+  // Determines the warp's part, adds the match that was left to it to its list, and records the match that the tile
+  // leaves to the next one. Lane 0 stands for the match left by the previous tile, lane i + 1 for warp i.
   Share share_of(const BlockU32& tile) {
     using namespace dsl;
     const LaneU32 lane = k_.lane();
@@ -322,7 +325,8 @@ class SegmentedBlock {
                              (shuffle_up(*start - *from, 1) == *first_offset);
     const LaneU32 own = count - zext<u32>(goes_on);
     const WarpU32 with_own = ballot(own != 0), with_any = ballot(count != 0);
-    const LaneU32 end_below = shuffle(*end, 31 - clz(with_any & k_.lanes_below()));  // of lane 31, 0, if there is none
+    // lane 31's end, which is 0, if there is none
+    const LaneU32 end_below = shuffle(*end, 31 - clz(with_any & k_.lanes_below()));
     const LaneU32 anchor = select(lane == 0, left.anchor, select(count >= 2, *before_last, end_below));
 
     const WarpU32 self = k_.warp() + 1, below = shift_left(1, self) - 1;
@@ -330,7 +334,7 @@ class SegmentedBlock {
     const WarpBool is_left = (with_own & below) != 0;
     const WarpU32 left_start = shuffle(*start, origin), left_from = shuffle(*from, origin);
     const WarpU32 left_anchor = shuffle(anchor, origin), self_own = shuffle(own, self);
-    const WarpU32 entry = shuffle(zext<u32>(goes_on), self);  // it takes the place of a match that is one with it
+    const WarpU32 entry = shuffle(zext<u32>(goes_on), self);  // it overwrites the first match if that is merged with it
     const WarpU32 left_end = select(entry != 0, shuffle(*first_end, self), shuffle(*end, ending));
     k_.once_per_warp([&] {
       k_.if_(is_left, [&] {
@@ -347,7 +351,7 @@ class SegmentedBlock {
     return {select(is_left, entry, 1), written, select(is_left, left_anchor, 0)};
   }
 
-  // batch(first entry, count) for the share's matches, 32 at a time, the block being written from `at` on.
+  // Calls batch(first entry, count) for the matches of the part, 32 at a time. The block is written from `at` on.
   template <class Batch>
   void write_share(const Share& share, const Batch& batch, const WarpU32& at) {
     writer_.resume(share.anchor, at);
@@ -355,7 +359,7 @@ class SegmentedBlock {
              [&](const auto& done) { batch(share.first + done, dsl::min(share.count - done, dsl::kWarpLanes)); });
   }
 
-  // By one warp: the match that is left, and the literals at the end.
+  // Writes the match that is left and the last literals. One warp calls it.
   void write_end() {
     using namespace dsl;
     const Left left = this->left();
@@ -374,15 +378,15 @@ class SegmentedBlock {
   BlockU32 size_;
   ChunkWorkspace shared_;
   dsl::Ptr<dsl::shared, dsl::u16, 16, dsl::Rate::warp> candidates_;  // of the warp's segment
-  MatchList matches_;                                                // in the same memory, and one before it
+  MatchList matches_;                                                // in the same memory, starting one entry earlier
   dsl::Ptr<dsl::shared, dsl::u8, 16, dsl::Rate::warp> scores_;       // of the candidates
-  BlockU32 start_end_;                                               // no match starts here or later
-  BlockU32 match_end_;                                               // no match goes beyond
+  BlockU32 start_end_;                                               // no match starts at or after this position
+  BlockU32 match_end_;                                               // no match extends past this position
   BlockWriter<ItemSource> writer_;
-  WarpVar written_;  // of the block, by all warps
+  WarpVar written_;  // bytes of the block, by all warps
 };
 
-// A chunk that does not shrink: 16 bytes a thread and turn, then what is left.
+// Copies a chunk that does not compress: 16 bytes for each thread and iteration, then the remaining bytes.
 template <class Size>
 void copy_raw_by_cta(dsl::Kernel& k, const ItemSource& src, const ItemRoom& dst, const Size& size) {
   using namespace dsl;
@@ -399,10 +403,11 @@ void copy_raw_by_cta(dsl::Kernel& k, const ItemSource& src, const ItemRoom& dst,
   for_each_thread(size - copied, [&](const LaneU32& i) { dst.at(copied + i).store(src.at(copied + i).load()); });
 }
 
-// A kernel of the parameters of Lz4CompressParameters, one CTA an item, zeros and what does not shrink apart.
-// A Compressor(kernel, source, size, block, workspace) has a table of kTableWords words, cleared, and
-// compress(needless), which all warps call, also where `needless` says that there is nothing to do. The budget's shared
-// memory is found here.
+// Defines a kernel with the parameters of Lz4CompressParameters and a CTA for each item. It handles zero items and
+// items that do not compress.
+// A Compressor(kernel, source, size, block, workspace) has kTableWords, the size of its table in words, which is
+// cleared, and compress(needless). All warps call compress, even if `needless` says that there is nothing to do. The
+// function computes the budget's shared memory.
 template <class Compressor>
 dsl::KernelDefinition define_chunk_compressor(std::string_view name, dsl::Budget budget, uint32_t min_blocks) {
   using namespace dsl;
@@ -424,7 +429,7 @@ dsl::KernelDefinition define_chunk_compressor(std::string_view name, dsl::Budget
         const auto lists = k.shared<u32, kChunkWarps * kListWords, 16>("lists");
         const auto records = k.shared<u32, kChunkWarps * kRecordWords, 16>("records");
         const auto scores = k.shared<u8, kChunkTile, 16>("scores");
-        const auto seen = lists.data().template at<1>();  // a word that no list has
+        const auto seen = lists.data().template at<1>();  // the first two words of a list are no entry
         const auto item = k.block();
         k.return_if(item >= item_count);
         const auto size = src_sizes.within(item_count).at(item).load();

@@ -1,8 +1,8 @@
 // LZ4 compression of pages in two kernels: lz4_match_page lists the matches of each page in global memory, and
-// lz4_encode_page writes the blocks. Together they make the bytes of lz4_compress_page.
+// lz4_encode_page writes the blocks. Together they produce the bytes of lz4_compress_page.
 //
-// What is between them can be looked at, and the first can stand before another encoder. The price is in
-// docs/performance-log.md: the lists go through global memory, and each page is staged twice.
+// The match lists can be inspected, and lz4_match_page can be combined with another encoder. docs/performance-log.md
+// has the cost: the lists go through global memory, and each page is staged twice.
 #include "kernels/kernels.hpp"
 #include "kernels/lz4/lz4_page.hpp"
 
@@ -43,7 +43,7 @@ KernelDefinition lz4_match_page() {
                     .store_vector(workspace.matches.at(times<2>(k.lane())).template load_vector<2>());
               });
               listed += count;
-              k.sync_warp();  // the list has been read
+              k.sync_warp();  // every lane has read the list
             });
             flag = static_cast<u32>(PageFlag::compressed);
           });
@@ -90,10 +90,11 @@ KernelDefinition lz4_encode_page() {
                   mark_warp(k, Mark::item, size);
 
                   WarpVar flag(k, broadcast(zext<u32>(flags.within(item_count).at(item).load()))), length(k, 0);
-                  k.sync_warp();  // all have read the flag, which one of them writes in the end
+                  k.sync_warp();  // every lane has read the flag before one of them writes it
                   k.if_(!fits_stride(size, dst_stride_16), [&] { flag = static_cast<u32>(PageFlag::refused); });
                   k.if_(*flag == static_cast<u32>(PageFlag::compressed), [&] {
-                    static_cast<void>(stage(k, item_src, size, page));  // not all zero, or it would be flagged
+                    // the result is known: the flag says that the page is not all zero
+                    static_cast<void>(stage(k, item_src, size, page));
                     write_page(k, item_src, size, item_dst, page, flag, length, [&](BlockWriter<Page>& writer) {
                       k.range(0, match_count, kWarpLanes, [&](const auto& first) {
                         const WarpU32 count = min(match_count - first, kWarpLanes);
@@ -101,9 +102,9 @@ KernelDefinition lz4_encode_page() {
                           batch.at(times<2>(k.lane()))
                               .store_vector(list.at(times<2>(first + k.lane())).template load_vector<2>());
                         });
-                        k.sync_warp();  // the batch is there
+                        k.sync_warp();  // the batch is visible to all lanes
                         writer.append(batch, count);
-                        k.sync_warp();  // and has been read
+                        k.sync_warp();  // every lane has read it
                       });
                     });
                   });

@@ -1,4 +1,4 @@
-// Which items are zero: a warp looks at 128 bytes a turn and votes.
+// Flags the items that are zero. A warp reads 128 bytes of its item in each iteration and votes.
 #include "kernels/kernels.hpp"
 #include "kernels/warp_item.hpp"
 

@@ -1,5 +1,5 @@
-// A run of bytes is zero when its first byte is and every byte equals the one before it: one memcmp of the run against
-// itself, one byte on.
+// A byte string is zero if its first byte is zero and every byte equals the one before it: one memcmp of the string
+// with itself, shifted by one byte.
 #include "kernels/pages/zero_page_reference.hpp"
 
 #include <cstring>

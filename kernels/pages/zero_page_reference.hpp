@@ -1,4 +1,4 @@
-// What the kernel `zero_page` computes, stated for one item.
+// Scalar reference of the kernel `zero_page`, for one item.
 #pragma once
 
 #include <cstdint>
@@ -8,10 +8,10 @@
 
 namespace ptxkit::kernels {
 
-// Whether every byte is zero; true of nothing at all.
+// Whether every byte is zero. True for an empty span.
 bool is_zero(std::span<const uint8_t> bytes);
 
-// PageFlag::zero or PageFlag::compressed (some byte is not zero).
+// PageFlag::zero, or PageFlag::compressed if some byte is not zero.
 PageFlag zero_page_reference(std::span<const uint8_t> bytes);
 
 }  // namespace ptxkit::kernels

@@ -1,4 +1,4 @@
-// Puts frame and body together; the texts are compiled in (cmake/PtxkitEmbed.cmake).
+// Assembles the frame and a body; cmake/PtxkitEmbed.cmake compiles the texts in.
 #include "kernels/probes/probes.hpp"
 
 #include <utility>
