@@ -1,6 +1,6 @@
-// The BWT of small blocks within shared memory: rank doubling as in bwt_radix.cpp, with the sorting network of K. E.
-// Batcher, "Sorting Networks and Their Applications", AFIPS 1968. A key is a suffix behind what it is sorted by, so
-// that no two are equal.
+// The BWT of small blocks in shared memory: rank doubling as in bwt_radix.cpp, with the bitonic sorting network of K.
+// E. Batcher, "Sorting Networks and Their Applications", AFIPS 1968. The low bits of a key are its suffix, so no two
+// keys are equal.
 #include "kernels/bwt/bwt_sort.hpp"
 #include "kernels/kernels.hpp"
 
@@ -32,7 +32,7 @@ class BitonicDoubling {
         const LaneBool inside = at < n_;
         word = *word << 8 | select(inside, zext<u32>(item_.src.at(select(inside, at, 0)).load()), 0);
       });
-      // A block's end counts as zeros; of what is then equal the shorter is smaller.
+      // Bytes after the block's end count as zeros. Of words that are then equal, the shorter suffix is smaller.
       return zext<u64>(*word) << 3 | zext<u64>(min(n_ - i, kFirstBytes));
     });
     sort_keys(always);
@@ -63,7 +63,8 @@ class BitonicDoubling {
   LaneU32 suffix_at(const LaneU32& i) { return trunc<u32>(key(i)) & (kMaxBitonicBytes - 1); }
   LaneU32 rank_of(const LaneU32& suffix) { return zext<u32>(ranks_.at(suffix).load()); }
 
-  // Gives every suffix its key, by_what(suffix) in front of it, and the places behind them keys above all.
+  // Stores each suffix's key, with by_what(suffix) in its high bits, and fills the remaining places with the largest
+  // key.
   template <class ByWhat>
   void for_each_place(const ByWhat& by_what) {
     k_.range(k_.constant<u32>(0), places(), kBwtSortThreads, [&](const BlockU32& first) {
@@ -83,7 +84,7 @@ class BitonicDoubling {
     k_.barrier();
   }
 
-  // Places that are 2^distance_bits apart, in order; ascending and descending by turns in runs of 2^run_bits.
+  // Orders pairs of places that are 2^distance_bits apart, alternately ascending and descending in runs of 2^run_bits.
   void exchange(const BlockU32& run_bits, const BlockU32& distance_bits) {
     const BlockU32 distance = k_.constant<u32>(1) << distance_bits;
     k_.range(k_.constant<u32>(0), places() / 2, kBwtSortThreads, [&](const BlockU32& first) {

@@ -1,5 +1,5 @@
-// The inverse of the BWT: a stable counting sort of the column says which row follows on which, and then every segment
-// of the block is a walk of its own from the row of its end to that of its beginning.
+// The inverse of the BWT. A stable counting sort of the column links each row to the next one. Then each segment of the
+// block is walked independently, from the row of its end to the row of its beginning.
 #include "kernels/bwt/bwt_sort.hpp"
 #include "kernels/kernels.hpp"
 
@@ -34,7 +34,7 @@ class Inverse {
   void fail(StreamStatus status) { status_ = status_value(k_, status); }
   Ptr<read_only, u32, kStrideUnitBytes> words() const { return item_.src.as<u32>(); }
 
-  // StreamStatus of the content.
+  // Decodes the column and returns the StreamStatus of the content.
   WarpU32 invert_column() {
     const BlockU32 n = *n_, segments = bwt_segments(n), whole = words().at<1>().load();
     const auto begin_of = [&](const LaneU32& segment) { return words().at(segment + 1).load(); };
@@ -61,7 +61,7 @@ class Inverse {
                   status_value(k_, StreamStatus::bad_table));
   }
 
-  // body(i), i < count, for the CTA's threads in turn.
+  // Calls body(i) for i < count in the CTA's threads.
   template <class Body>
   void for_each_thread(const BlockU32& count, const Body& body) {
     k_.range(k_.constant<u32>(0), count, kBwtInverseThreads, [&](const BlockU32& first) {
@@ -70,8 +70,9 @@ class Inverse {
     });
   }
 
-  // A word a row: its byte, and above it the row of the suffix that begins with it. The row of the whole block, which
-  // has none, leads to a row that no segment begins at and nothing leads away from.
+  // Stores a word for each row: the row's byte in the low eight bits, and above it the row of the suffix that begins
+  // with that byte. The row of the whole block has no byte. It links to an additional row at which no segment begins
+  // and which links to itself.
   void link_rows(List& list, const WarpBool& good, const BlockU32& whole) {
     const auto column = item_.src.at(times<4>(bwt_segments(*n_) + 1));
     list.sort_by_digit(
@@ -90,7 +91,7 @@ class Inverse {
     k_.barrier();
   }
 
-  // The bytes from `end` down to `begin`, a multiple of four; whole words at once.
+  // Writes the bytes from `end` down to `begin`, a multiple of four; whole words at once.
   void walk(const LaneU32& begin, const LaneU32& end, LaneVar& row) {
     LaneVar at(k_, end);
     const auto step = [&] {

@@ -1,5 +1,5 @@
-// The frames of the kernels that give a CTA to an item: those of move to front and zero runs, which are transforms, and
-// those that sort suffixes and the inverse, whose items begin at strides of 16 bytes.
+// The common parts of kernels with a CTA for each item: move-to-front and zero runs, which are transforms, and the
+// suffix sorts and their inverse, whose items begin at strides of 16 bytes.
 #pragma once
 
 #include <string>
@@ -11,7 +11,7 @@
 
 namespace ptxkit::kernels {
 
-// An item of a transform.
+// An item of a transform; `capacity` is in bytes.
 struct ColumnItem {
   dsl::Kernel& k;
   dsl::Ptr<dsl::read_only, dsl::u8, 1> src;
@@ -20,7 +20,7 @@ struct ColumnItem {
   BlockU32 capacity;
 };
 
-// An item that begins at a stride.
+// An item of a kernel with strides.
 struct StridedItem {
   dsl::Kernel& k;
   dsl::Ptr<dsl::read_only, dsl::u8, kStrideUnitBytes> src;
@@ -29,24 +29,25 @@ struct StridedItem {
   BlockU32 capacity;
 };
 
-// The same with a scratch, and its largest raw size.
+// An item of a kernel with strides and a scratch; `item_bytes` is the largest raw size.
 struct BwtItem : StridedItem {
   BlockU32 item_bytes;
   Words scratch;
 };
 
-// What becomes of an item; all warps say the same.
+// The result of an item. All warps have the same values.
 struct CtaOutcome {
   WarpU32 status, size_bytes;
 };
 inline BlockU32 status_value(dsl::Kernel& k, StreamStatus status) { return k.constant(static_cast<dsl::u32>(status)); }
 
-// These buffers, and what every item has a word of.
+// `buffers`, and the arrays with a word for each item.
 inline std::vector<dsl::Buffer> strided_buffers(std::vector<dsl::Buffer> buffers) {
   for (const char* name : {"src_sizes", "dst_sizes", "statuses"}) buffers.push_back({name, 4});
   return buffers;
 }
-// Room for bwt_block_bytes(N), a multiple of the strides' unit where N is one: a row for each segment, and the length.
+// Room for bwt_block_bytes(N): the raw bytes, a row for each segment, and the length. A multiple of the strides' unit
+// if N is one.
 inline constexpr dsl::SizeExpr kBwtBlockRoom = dsl::N + dsl::N / (4 * kBwtSegmentBytes) * 16 + 16;
 
 namespace detail {
@@ -87,7 +88,7 @@ inline void close_item(dsl::Kernel& k, const CtaOutcome& outcome, const StridedD
 
 }  // namespace detail
 
-// A transform by a CTA of kColumnThreads; body(ColumnItem) -> CtaOutcome.
+// Defines a transform with a CTA of kColumnThreads. body(ColumnItem) returns a CtaOutcome.
 template <class Body>
 dsl::KernelDefinition define_column(std::string_view name, std::vector<dsl::Buffer> buffers, dsl::u32 shared_bytes,
                                     Body body, dsl::Where where = dsl::Where::current()) {
@@ -121,7 +122,7 @@ dsl::KernelDefinition define_column(std::string_view name, std::vector<dsl::Buff
       where);
 }
 
-// body(StridedItem) -> CtaOutcome.
+// Defines a kernel with strides. body(StridedItem) returns a CtaOutcome.
 template <class Body>
 dsl::KernelDefinition define_strided(dsl::KernelSpec spec, Body body, dsl::Where where = dsl::Where::current()) {
   return dsl::define(
@@ -135,7 +136,8 @@ dsl::KernelDefinition define_strided(dsl::KernelSpec spec, Body body, dsl::Where
       where);
 }
 
-// The same of a BwtItem. scratch_pairs(item_bytes) is a device value: the pairs of words of one item.
+// Defines a kernel with strides and a scratch. body(BwtItem) returns a CtaOutcome. scratch_pairs(item_bytes), a device
+// value, is half the number of scratch words of an item.
 template <class ScratchPairs, class Body>
 dsl::KernelDefinition define_bwt(dsl::KernelSpec spec, ScratchPairs scratch_pairs, Body body,
                                  dsl::Where where = dsl::Where::current()) {

@@ -2,8 +2,8 @@
 // 1993.
 //
 // Once the suffixes are in order by their first h bytes and have ranks, the order by 2h bytes is that of the pairs
-// (rank, rank of the suffix h further on). The order by the second is at hand: it is the present one, moved by h. What
-// remains is a stable sort by rank, eight bits a pass.
+// (rank, rank of the suffix at distance h). The order by the second component is known: it is the present order,
+// shifted by h. What remains is a stable sort by rank, eight bits in each pass.
 #include "kernels/bwt/bwt_sort.hpp"
 #include "kernels/kernels.hpp"
 
@@ -86,7 +86,7 @@ class RankDoubling {
     k_.if_(busy, [&] { swap(order_, other_order_); });
   }
 
-  // By rank of the suffix `distance` further on: where that is past the end first.
+  // Brings the suffixes into the order of the suffix at `distance`. Those for which it is past the end come first.
   void move_order(const WarpBool& busy, const BlockU32& distance) {
     const auto moved_lanes = [&](const LaneU32& i, const LaneBool& inside) {
       return ballot(inside & (word(*order_ + i).load() >= distance));
@@ -134,7 +134,7 @@ class RankDoubling {
     });
   }
 
-  // The order goes to the beginning of the scratch, where a caller finds it.
+  // Copies the order to the beginning of the scratch, where abi.hpp promises it.
   void move_home() {
     k_.if_(*order_ != 0, [&] {
       list_.for_stretch(n_, [&](const WarpU32&, const LaneU32& i, const LaneBool& inside) {
@@ -147,7 +147,7 @@ class RankDoubling {
   Kernel& k_;
   BlockU32 n_;
   SuffixSort list_;
-  WarpVar order_, other_order_, ranks_, other_ranks_;  // where they begin in the scratch
+  WarpVar order_, other_order_, ranks_, other_ranks_;  // offsets in the scratch
   WarpVar groups_{k_, 0};
 };
 

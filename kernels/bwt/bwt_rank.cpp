@@ -1,12 +1,13 @@
-// The BWT by rank doubling that leaves out what is done: a suffix whose rank no other has is in its place, and only the
-// others are sorted again, by the pairs of bwt_radix.cpp. (J. Larsson, K. Sadakane, "Faster Suffix Sorting",
-// Theoretical Computer Science 387(3), 2007, with discarding as in R. Dementiev, J. Kärkkäinen, J. Mehnert, P. Sanders,
-// "Better External Memory Suffix Array Construction", ACM JEA 12, 2008.)
+// The BWT by rank doubling with discarding: a suffix with a unique rank is in its final place, and only the others are
+// sorted again, by the pairs of bwt_radix.cpp. (J. Larsson, K. Sadakane, "Faster Suffix Sorting", Theoretical Computer
+// Science 387(3), 2007, with discarding as in R. Dementiev, J. Kärkkäinen, J. Mehnert, P. Sanders, "Better External
+// Memory Suffix Array Construction", ACM JEA 12, 2008.)
 //
-// Suffixes that share a rank are a group, and stand beside each other in one of two lists. Short groups, of at most a
-// warp's lanes, are sorted by warps in their registers, as many at once as there is room for. Long ones are sorted by
-// the CTA with radix passes, as all suffixes are at first by their first bytes. An element has in one word what it is
-// sorted by, so that all passes but the first of a round read a list from beginning to end and nothing else.
+// Suffixes that share a rank are a group. The members of a group are adjacent in one of two lists. Short groups, with
+// at most as many members as a warp has lanes, are sorted by a warp in registers, as many groups at once as fit. Long
+// groups are sorted by the CTA with radix passes, and so are all suffixes at first, by their first bytes. An element is
+// one word that contains its sort keys, so that every pass but the first of a round reads a list sequentially and
+// nothing else.
 #include "kernels/bwt/bwt_sort.hpp"
 #include "kernels/kernels.hpp"
 
@@ -17,20 +18,20 @@ using namespace dsl;
 using LaneU64 = Expr<u64, Rate::thread>;
 using SuffixSort = DigitSort<kBwtRankThreads>;
 
-// The bytes by which suffixes are put in order at first; a pass each costs less than what it saves of the rounds.
+// The number of bytes by which suffixes are sorted at first. A pass for each costs less than the rounds that it saves.
 constexpr u32 kLeadBytes = 5;
 static_assert(kLeadBytes % 2 == 1, "the last pass leaves its list where sorted ones are");
 
-// Of an element: from bit 0 on the suffix, then the rank of the suffix a distance further on, then its own rank; before
-// there are ranks, its first bytes behind the suffix.
+// The fields of an element, from bit 0 on: the suffix, the rank of the suffix at the present distance, its own rank.
+// Before there are ranks, the suffix's first bytes follow the suffix.
 constexpr u32 kPlaceBits = 20;
 static_assert(kMaxBwtBytes == 1u << kPlaceBits && 3 * kPlaceBits <= 64 && kPlaceBits + 8 * kLeadBytes <= 64);
 
-// What a warp sorts in its registers: the number of the group in the warp, the rank further on, the lane.
+// A key that a warp sorts in registers: the number of the group in the warp, the second rank, the lane.
 constexpr u32 kLaneBits = 5;
 static_assert(1u << kLaneBits == kWarpLanes && kLaneBits + kPlaceBits + kLaneBits < 32);
 
-// An element of a short group that has been sorted: whether another has the same rank, and whether that is a new one.
+// Flags of an element of a short group after sorting: another element has the same rank; the rank has changed.
 constexpr u32 kIsShared = 1, kIsNew = 2;
 
 class DiscardingDoubling {
@@ -62,8 +63,8 @@ class DiscardingDoubling {
     k_.range(k_.constant<u32>(0), bits_of_rank(n_), 1, [&](const BlockU32& round) {
       const BlockU32 distance = k_.constant(kLeadBytes) << round;
       mark_block(k_, Mark::parse, distance);
-      // A suffix that ends within the distance comes first, and it does: of one group it is the shortest, lists begin
-      // with the last suffix, and sorts are stable. So that its key may be the smallest rank.
+      // A suffix that ends within the distance must come first in its group. It does even if its key is only the
+      // smallest rank: it is the shortest of its group, lists begin with the last suffix, and the sorts are stable.
       const auto reaches = [&](const LaneU32& suffix) { return distance < n_ - suffix; };
       const auto second = [&](const LaneU32& suffix) {
         const LaneBool inside = reaches(suffix);
@@ -81,9 +82,10 @@ class DiscardingDoubling {
   }
 
  private:
-  // Suffixes in their rows, where a caller finds them.
+  // The suffix of a row, in the part of the scratch that abi.hpp promises to the caller.
   Ptr<global, u32, 4, Rate::thread> order(const LaneU32& row) { return item_.scratch.at(row); }
-  // Ranks of a block of at most 64 KiB have two bytes, so that those of all blocks at work are in L2.
+  // The rank of a suffix. Ranks of a block of at most 64 KiB are stored in two bytes, so that those of all active
+  // blocks fit L2.
   LaneU32 rank_of(const LaneU32& suffix) {
     LaneVar rank(k_, 0);
     k_.if_(ranks_are_short_, [&] { rank = zext<u32>(short_rank(suffix).load()); }).else_([&] {
@@ -100,8 +102,8 @@ class DiscardingDoubling {
     return item_.scratch.at(ranks_).as<u16>().at(suffix);
   }
 
-  // Between the steps both lists are in the first of two rooms, each of item_bytes elements: short groups from its
-  // beginning on, long ones up to the n-th. Sorted, they are in the second one.
+  // Between the steps both lists are in the first of two rooms of item_bytes elements each: short groups at its
+  // beginning, long groups at its end, up to element n. Sorted lists are in the second room.
   Ptr<global, u64, 8, Rate::thread> at_rest(const LaneU32& i) { return elements_.at(i); }
   Ptr<global, u64, 8, Rate::thread> sorted(const LaneU32& i) { return elements_.at(item_.item_bytes + i); }
   WarpU32 long_at() { return n_ - *long_left_; }
@@ -110,8 +112,8 @@ class DiscardingDoubling {
     const WarpBool busy = k_.constant<u32>(0) == 0;
     const auto byte_at = [&](const LaneU32& at) { return zext<u32>(item_.src.at(at).load()); };
     const LaneU32 of_text = sort_.count_digits(n_, busy, [&](const LaneU32& i, const LaneBool&) { return byte_at(i); });
-    // Of the bytes that lie `ahead` behind the suffixes' beginnings: those of the block but for its first ones, and
-    // behind its end zeros.
+    // The counts of the bytes at distance `ahead` from each suffix's beginning: those of the whole block without its
+    // first bytes, plus zeros for the positions after its end.
     const auto found = [&](const BlockU32& ahead) {
       const BlockU32 missing = min(ahead, n_);
       LaneVar count(k_, of_text + select(k_.thread() == 0, missing, 0));
@@ -147,7 +149,7 @@ class DiscardingDoubling {
         },
         [&](const LaneU64&) { return LaneU32(k_.constant<u32>(0)); }, true);
   }
-  // The first byte on top; behind the end of the block are zeros.
+  // The first kLeadBytes bytes of a suffix, the first one on top. Bytes after the block's end are zeros.
   LaneU64 first_bytes(const LaneU32& suffix) {
     static_assert(kLeadBytes == 5, "two words have them");
     const auto word_of = [&](const LaneU32& at) {
@@ -159,8 +161,8 @@ class DiscardingDoubling {
     return on_top & (~k_.constant<u64>(0) << zext<u64>(missing * 8));
   }
 
-  // second(suffix) -> what those of one rank are sorted by. The new ranks are in what it leaves, and in place of the
-  // second ones flags.
+  // Sorts the short groups. second(suffix) is the key within a group. The sorted elements have new ranks, and flags in
+  // the place of the second rank.
   template <class Second, class Reaches>
   void sort_short_groups(const Second& second, const Reaches& reaches) {
     short_kept_ = 0;
@@ -182,8 +184,8 @@ class DiscardingDoubling {
     });
   }
 
-  // Of `count` elements from `at` on, where a group begins, those of whole groups; says how many they are. Less than a
-  // warp's lanes are all that are left.
+  // Sorts those of the `count` elements from `at` on, where a group begins, that are in complete groups, and returns
+  // their number. If `count` is below a warp's lanes, these are the last elements, and all groups are complete.
   template <class Second, class Reaches>
   WarpU32 sort_groups_at(const WarpU32& at, const WarpU32& count, const Second& second, const Reaches& reaches) {
     const LaneU32 lane = k_.lane();
@@ -214,7 +216,7 @@ class DiscardingDoubling {
     short_kept_ += popc(ballot(mine & !alone));
     return taken;
   }
-  // A bitonic network.
+  // Sorts the lanes' keys with a bitonic network.
   void sort_lanes(LaneVar& key) {
     for (u32 run = 1; run <= kLaneBits; ++run) {
       for (u32 step = run; step-- != 0;) {
@@ -244,14 +246,14 @@ class DiscardingDoubling {
           });
       swap_rooms();
     };
-    // The last digit may have bits of the rank in it, by which the list is sorted next.
+    // The last digit may contain low bits of the rank. That is harmless, since the list is sorted by rank next.
     const auto second_digits = [](const BlockU32& shift) {
       return [shift](const LaneU64& element) { return trunc<u32>(element >> kPlaceBits) >> shift; };
     };
     pass_by(with_second, second_digits(k_.constant<u32>(0)));
     k_.range(k_.constant(SuffixSort::kDigitBits), bits_of_rank(n_), SuffixSort::kDigitBits,
              [&](const BlockU32& shift) { pass_by(as_it_is, second_digits(shift)); });
-    // As many passes again, so that the room is the same as before.
+    // As many passes as before, so that the list ends in the same room.
     k_.range(k_.constant<u32>(0), bits_of_rank(n_), SuffixSort::kDigitBits, [&](const BlockU32& shift) {
       pass_by(as_it_is, [&](const LaneU64& element) { return rank_in(element) >> shift; });
     });
@@ -262,8 +264,9 @@ class DiscardingDoubling {
     to_ = was;
   }
 
-  // Gives the suffixes of both lists their new ranks, and goes on with those that have one in common. Of the long
-  // groups: differ(element, the one before): whether a group begins; old_rank(element), 0 if these are the first ranks.
+  // Gives the suffixes of both lists their new ranks, and keeps those that share one. For the long groups,
+  // differ(element, previous element) says whether a group begins, and old_rank(element) is the present rank, 0 if
+  // these are the first ranks.
   template <class Differ, class OldRank>
   void settle(const Differ& differ, const OldRank& old_rank, bool are_first) {
     const auto element_at = [&](const LaneU32& i) { return LaneU64(sorted(long_at() + i).load()); };
@@ -272,8 +275,9 @@ class DiscardingDoubling {
       const LaneU32 here = firsts & (k_.lanes_below() << 1 | 1);
       return select(here != 0, base + (31 - clz(here)), otherwise);
     };
-    // Where groups begin, and of those that are not alone in theirs, which groups are short; `group` is where the one
-    // of the element before `base` begins, or kWarpLanes before base if that is further.
+    // Masks of lanes: where groups begin, where groups of the old ranks begin, which elements are alone in their group,
+    // and which of the others are in a short or a long group. `group` is the beginning of the group of the element
+    // before `base`, or base - kWarpLanes if that is larger.
     struct Lanes {
       WarpU32 first, old_first, alone, in_short, in_long;
     };
@@ -339,7 +343,7 @@ class DiscardingDoubling {
     long_left_ = longs.sum;
   }
 
-  // The warp's short groups, where the first that it keeps goes to place `next`.
+  // Does the same for the warp's short groups. The first element that is kept goes to place `next`.
   void settle_short(const WarpU32& first_kept) {
     WarpVar next(k_, first_kept);
     sort_.for_each_between(*short_begin_, *short_end_, [&](const WarpU32&, const LaneU32& i, const LaneBool& inside) {
@@ -367,10 +371,11 @@ class DiscardingDoubling {
   BlockU32 n_;
   Ptr<global, u64> elements_;
   SuffixSort sort_;
-  WarpVar short_left_, long_left_;                // suffixes that share their rank, in groups of either length
-  WarpVar short_begin_, short_end_, short_kept_;  // the warp's part of the short ones, and how many remain of it
-  WarpVar from_, to_;  // where the rooms begin among the elements that a pass reads and writes
-  BlockU32 ranks_;     // where they begin in the scratch
+  WarpVar short_left_, long_left_;  // suffixes that share their rank, in short and in long groups
+  // the warp's part of the short groups, and how many of its elements remain
+  WarpVar short_begin_, short_end_, short_kept_;
+  WarpVar from_, to_;  // offsets, in elements, of the rooms that a pass reads and writes
+  BlockU32 ranks_;     // offset of the ranks in the scratch
   Expr<bool, Rate::block> ranks_are_short_;
 };
 

@@ -1,5 +1,5 @@
-// M. Burrows, D. J. Wheeler, "A Block-sorting Lossless Data Compression Algorithm", SRC Research Report 124, 1994; with
-// an end of the block that is smaller than every byte, and a row for every 4096 bytes at which the inverse may begin.
+// M. Burrows, D. J. Wheeler, "A Block-sorting Lossless Data Compression Algorithm", SRC Research Report 124, 1994. The
+// end of the block is smaller than every byte, and every 4096th byte has a row at which the inverse can start.
 #include "kernels/bwt/bwt_reference.hpp"
 
 #include <algorithm>
@@ -18,7 +18,7 @@ TransformOutcome bwt_reference(std::span<const uint8_t> src, std::span<uint8_t> 
   write_u32(dst.data(), n);
   if (n == 0) return {StreamStatus::ok, bwt_block_bytes(n)};
   uint8_t* byte = dst.data() + bwt_column_at(n);
-  *byte++ = src[n - 1];  // of row 0
+  *byte++ = src[n - 1];  // the byte of row 0
   uint32_t row = 0;
   for (const uint32_t suffix : sort_suffixes(src)) {
     ++row;
@@ -36,14 +36,14 @@ TransformOutcome bwt_inverse_reference(std::span<const uint8_t> src, std::span<u
   if (src.size() > bwt_block_bytes(n)) return {StreamStatus::corrupt, 0};
   if (n == 0) return {StreamStatus::ok, 0};
   const uint32_t segments = bwt_segments(n);
-  std::vector<uint32_t> rows(segments);  // of the segments' beginnings
+  std::vector<uint32_t> rows(segments);  // rows of the segments' beginnings
   for (uint32_t i = 0; i < segments; ++i) {
     rows[i] = read_u32(src.data() + 4 + 4 * size_t{i});
     if (rows[i] - 1 >= n || (i != 0 && rows[i] == rows[0])) return {StreamStatus::bad_table, 0};
   }
 
-  // A row's byte, and above it the row of the suffix which begins with that byte. A walk that meets the block's
-  // beginning ends in a row of its own, which no segment begins at.
+  // A word for each row: its byte in the low eight bits, and above it the row of the suffix that begins with that byte.
+  // A walk that reaches the block's beginning stays in an additional row at which no segment begins.
   const auto column = src.subspan(bwt_column_at(n));
   std::array<uint32_t, 257> next{1};
   for (const uint8_t byte : column) ++next[byte + 1];
@@ -53,7 +53,7 @@ TransformOutcome bwt_inverse_reference(std::span<const uint8_t> src, std::span<u
   steps[rows[0]] = steps[astray] = astray << 8;
   for (uint32_t i = 0; i < n; ++i) steps[i + (i >= rows[0] ? 1 : 0)] = next[column[i]]++ << 8 | column[i];
 
-  // From a segment's end to its beginning; sixteen segments at a time, since each step waits for memory.
+  // Walks from each segment's end to its beginning; sixteen segments at a time, since each step waits for memory.
   constexpr uint32_t kAtOnce = 16;
   bool good = true;
   for (uint32_t first = 0; first < segments; first += kAtOnce) {

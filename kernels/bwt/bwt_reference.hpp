@@ -1,4 +1,4 @@
-// What the BWT kernels compute, stated for one thread.
+// Scalar references of the BWT kernels.
 #pragma once
 
 #include <span>
@@ -7,13 +7,13 @@
 
 namespace ptxkit::kernels {
 
-// The BWT block of `src`. item_too_large above kMaxBwtBytes, output_overrun where `dst` is shorter than
-// bwt_block_bytes.
+// Writes the BWT block of `src` to `dst`. item_too_large if `src` is above kMaxBwtBytes, output_overrun if `dst` is
+// shorter than bwt_block_bytes.
 TransformOutcome bwt_reference(std::span<const uint8_t> src, std::span<uint8_t> dst);
 
-// The raw bytes of a BWT block. ok means that `src` is what bwt_reference makes of them: any other block fails, with
-// bad_table for a row that is none or stands twice for the block's beginning, and corrupt where a segment does not end
-// in the row of its beginning.
+// Decodes a BWT block. The status is ok only if `src` is what bwt_reference makes of the result. bad_table means a row
+// out of range, or a row that occurs twice for the block's beginning; corrupt means that a segment's walk does not end
+// in the row of the segment's beginning.
 TransformOutcome bwt_inverse_reference(std::span<const uint8_t> src, std::span<uint8_t> dst);
 
 }  // namespace ptxkit::kernels

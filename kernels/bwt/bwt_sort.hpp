@@ -1,4 +1,4 @@
-// What the kernels that sort suffixes have in common: limits, ranks from an order, and the block written from it.
+// The common part of the suffix sorts: digit sorts, limits, ranks from an order, and the output of the block.
 #pragma once
 
 #include <array>
@@ -8,19 +8,19 @@
 
 namespace ptxkit::kernels {
 
-// Stable sorts of lists by a digit. The CTA takes a tile of the list at a time: where each warp moved elements of a
-// stretch of its own, as CtaSort does, there would be a place for each digit of each warp that is being written, of all
-// blocks more than L2 holds, and a store of eight bytes would become one of 32 to device memory.
+// Stable sorts of lists by one digit. The CTA takes a tile of the list at a time. If each warp moved the elements of
+// its own stretch, as CtaSort does, every digit of every warp would have its own write position. Those of all blocks
+// exceed L2, so an eight-byte store would become a 32-byte write to device memory.
 template <dsl::u32 Threads>
 class DigitSort : public CtaStretches<Threads> {
   using Base = CtaStretches<Threads>;
   using Base::k_;
 
-  // Where the warp counts the elements of a digit. Before its callers, which need its type.
+  // The warp's counter of a digit. Declared before its callers, which need its type.
   auto counter_of(const LaneU32& digit) { return counters_.at(k_.warp() * kDigits + digit); }
-  // What a warp has counted of the digit that is the thread's number.
+  // The count of `warp` for the digit with the thread's number.
   auto of_warp(const BlockU32& warp) { return counters_.at(warp * kDigits + k_.thread()); }
-  // body(warp) for all warps in turn, a few at a time: loads of all at once would need too many registers.
+  // Calls body(warp) for all warps in order, a few at a time: the loads of all at once would need too many registers.
   template <class Body>
   void for_each_warp(const Body& body) {
     k_.range(k_.constant(dsl::u32{0}), kWarps, kWarpsAtOnce,
@@ -31,15 +31,15 @@ class DigitSort : public CtaStretches<Threads> {
  public:
   using Base::kWarps, Base::for_stretch, Base::totals;
   static constexpr dsl::u32 kDigitBits = 8, kDigits = 1u << kDigitBits;
-  static constexpr dsl::u32 kTurns = 4;  // of a warp in a tile
+  static constexpr dsl::u32 kTurns = 4;  // iterations of a warp in a tile
   static constexpr dsl::u32 kTileElements = kTurns * Threads;
   static constexpr dsl::u32 kSharedBytes = Base::kSharedBytes + 4 * kDigits * kWarps;
 
   explicit DigitSort(dsl::Kernel& k)
       : Base(k), counters_(k.shared<dsl::u32, kDigits * kWarps, 16>("counters").data()) {}
 
-  // Of `count` elements, at most `bound`: every one is loaded first by first_load(i, inside), which may change it, then
-  // by load(i); digit(element) is below kDigits; place(i, element, position) puts it where it belongs.
+  // Sorts `count` elements, at most `bound`. Every element is loaded first by first_load(i, inside), which may change
+  // it, then by load(i). digit(element) is below kDigits. place(i, element, position) stores it at its new position.
   template <class FirstLoad, class Load, class Digit, class Place>
   void sort_by_digit(const BlockU32& bound, const WarpU32& count, const WarpBool& busy, const FirstLoad& first_load,
                      const Load& load, const Digit& digit, const Place& place) {
@@ -48,7 +48,8 @@ class DigitSort : public CtaStretches<Threads> {
     place_by_digit(bound, count, busy, found, load, digit, place);
   }
 
-  // How many of `count` elements have the digit that is the thread's number, 0 beyond the digits: digit(i, inside).
+  // The number of elements, among `count`, with the digit that is the thread's number; 0 for threads beyond the digits.
+  // digit(i, inside) is the digit of element i.
   template <class Digit>
   LaneU32 count_digits(const WarpU32& count, const WarpBool& busy, const Digit& digit) {
     using namespace dsl;
@@ -65,13 +66,13 @@ class DigitSort : public CtaStretches<Threads> {
     return *found;
   }
 
-  // The sort where that is known: `found`.
+  // The second half of sort_by_digit, given the result of count_digits.
   template <class Load, class Digit, class Place>
   void place_by_digit(const BlockU32& bound, const WarpU32& count, const WarpBool& busy, const LaneU32& found,
                       const Load& load, const Digit& digit, const Place& place) {
     using namespace dsl;
     const auto before = totals(reduce_add(found), k_.constant(u32{0}));
-    LaneVar next(k_, before.sum_before + exclusive_sum(found));  // place of the digit that is the thread's number
+    LaneVar next(k_, before.sum_before + exclusive_sum(found));  // next position for the digit with the thread's number
     k_.range(k_.constant(u32{0}), bound, kTileElements, [&](const BlockU32& tile) {
       const WarpBool here = busy & (tile < count);
       const WarpU32 first = tile + k_.warp() * (kTurns * kWarpLanes);
@@ -83,7 +84,7 @@ class DigitSort : public CtaStretches<Threads> {
       struct Turn {
         explicit Turn(Kernel& k) : element(k, 0), rank(k, 0) {}
         Var<ValueType<decltype(load(LaneU32(first)))>, Rate::thread> element;
-        LaneVar rank;  // in the warp's part of the tile
+        LaneVar rank;  // among the elements with the same digit in the warp's part of the tile
       };
       std::array<Turn, kTurns> turns{Turn(k_), Turn(k_), Turn(k_), Turn(k_)};
       k_.if_(here, [&] {
@@ -117,12 +118,12 @@ class DigitSort : public CtaStretches<Threads> {
  private:
   void clear_counters() {
     using namespace dsl;
-    k_.sync_warp();  // every lane has read what it needs of the tile before
+    k_.sync_warp();  // every lane has read its counters of the previous tile
     unrolled<kDigits / kWarpLanes>(
         [&](auto i) { counter_of(k_.lane() + k_.constant(i * kWarpLanes)).store(k_.constant(u32{0})); });
     k_.sync_warp();
   }
-  // How many of the warp's elements had the digit before.
+  // Counts a digit, and returns how many of the warp's previous elements had it.
   LaneU32 count_digit(const LaneU32& digit, const LaneBool& inside) {
     using namespace dsl;
     const LaneU32 same = match_any(select(inside, digit, kDigits));
@@ -140,21 +141,23 @@ using SuffixStretches = CtaStretches<kBwtSortThreads>;
 
 inline auto bwt_segments(const BlockU32& raw_bytes) { return (raw_bytes + (kBwtSegmentBytes - 1)) / kBwtSegmentBytes; }
 
-// The bytes by which suffixes are put in order at first. A block's end counts as zeros; of suffixes that are then equal
-// the shorter one is smaller, and it comes first where the list begins with the last suffix and the sorts are stable.
+// The number of bytes by which suffixes are sorted at first. Bytes after the block's end count as zeros. Of suffixes
+// that are then equal the shorter one is smaller; it comes first because the list begins with the last suffix and the
+// sorts are stable.
 inline constexpr dsl::u32 kFirstBytes = 4;
 
-// Of the largest rank. So many rounds reach the end of a block, as the first one starts with four bytes.
+// The bits of the largest rank. As many rounds suffice to reach the end of a block, since the first sort covers four
+// bytes.
 inline BlockU32 bits_of_rank(const BlockU32& raw_bytes) { return 32 - dsl::clz(raw_bytes - dsl::min(raw_bytes, 1)); }
 
-// The digit of a suffix in pass 0, 1, ... of the sort by its first bytes.
+// The digit of a suffix in pass 0, 1, ... of the sort by first bytes.
 inline LaneU32 first_bytes_digit(const StridedItem& item, const LaneU32& suffix, const BlockU32& pass) {
   const LaneU32 at = suffix + (kFirstBytes - 1 - pass);
   const LaneBool inside = at < item.src_size;
   return dsl::select(inside, dsl::zext<dsl::u32>(item.src.at(dsl::select(inside, at, 0)).load()), 0);
 }
 
-// Whether two suffixes differ in their first bytes, or one ends within them.
+// Whether two suffixes differ in their first bytes, or one of them ends within these.
 inline LaneBool first_bytes_differ(const StridedItem& item, const LaneU32& suffix, const LaneU32& before) {
   const auto words = item.src.as<dsl::u32>();
   const auto first_bytes = [&](const LaneU32& at) {
@@ -164,9 +167,9 @@ inline LaneBool first_bytes_differ(const StridedItem& item, const LaneU32& suffi
   return (!whole) | (first_bytes(dsl::select(whole, suffix, 0)) != first_bytes(dsl::select(whole, before, 0)));
 }
 
-// The elements of a list fall into groups of equals, and an element's rank is the index at which its group begins.
-// store_rank(i, element, rank) for all; says how many groups there are. is_first(i, element, the one before): whether a
-// group begins at i; where i is 0 its answer does not count.
+// Ranks the elements of a sorted list. Equal elements form a group, and an element's rank is the index at which its
+// group begins. Calls store_rank(i, element, rank) for each element and returns the number of groups. is_first(i,
+// element, previous element) says whether a group begins at i; its result for i = 0 is ignored.
 template <class Load, class IsFirst, class StoreRank>
 WarpU32 rank_groups(dsl::Kernel& k, SuffixStretches& list, const WarpU32& count, const WarpBool& busy, const Load& load,
                     const IsFirst& is_first, const StoreRank& store_rank) {
@@ -197,8 +200,8 @@ WarpU32 rank_groups(dsl::Kernel& k, SuffixStretches& list, const WarpU32& count,
   return totals.sum;
 }
 
-// The BWT block of an item whose suffixes are in order: suffix_at(i) is the i-th, and the whole block the
-// `rank_of_block`-th.
+// Writes the BWT block of an item whose suffixes are in order. suffix_at(i) is the suffix at index i, and the whole
+// block is the suffix at index `rank_of_block`.
 template <class Stretches, class SuffixAt>
 void write_bwt_block(const StridedItem& item, Stretches& list, const SuffixAt& suffix_at,
                      const WarpU32& rank_of_block) {
@@ -208,7 +211,7 @@ void write_bwt_block(const StridedItem& item, Stretches& list, const SuffixAt& s
   const auto column = item.dst.at(times<4>(bwt_segments(n) + 1));
   k.once_per_block([&] {
     item.dst.as<u32>().store(n);
-    k.if_(n != 0, [&] { column.store(item.src.at(n - 1).load()); });  // of row 0
+    k.if_(n != 0, [&] { column.store(item.src.at(n - 1).load()); });  // the byte of row 0
   });
   list.for_stretch(n, [&](const WarpU32& base, const LaneU32& i, const LaneBool& inside) {
     if (k.is_debug()) mark_warp(k, Mark::emit, base);
@@ -220,7 +223,7 @@ void write_bwt_block(const StridedItem& item, Stretches& list, const SuffixAt& s
   });
 }
 
-// sort(item) writes the block; it is called where the item is within its limits.
+// Calls sort(item), which writes the block, if the item is within its limits. Returns the item's status and size.
 template <class Item, class Sort>
 CtaOutcome sort_within_limits(const Item& item, const BlockU32& max_bytes, const Sort& sort) {
   using namespace dsl;

@@ -1,7 +1,8 @@
-// Lists in device memory that a CTA works through together: each warp takes a stretch, 32 elements a turn, in order.
+// Lists in device memory that a CTA processes together. Each warp takes a contiguous stretch, 32 elements in each
+// iteration.
 //
-// What is data-dependent is uniform only in a warp for the builder, so barriers stand outside of it: every step takes
-// `busy`, and a step that is not busy consists of its barriers.
+// For the builder a data-dependent condition is uniform in a warp at most, so no barrier may depend on it. Every step
+// therefore takes `busy`. A step that is not busy executes only its barriers.
 #pragma once
 
 #include "kernels/transform.hpp"
@@ -12,7 +13,7 @@ using BlockVar = dsl::Var<dsl::u32, dsl::Rate::block>;
 using Words = dsl::Ptr<dsl::global, dsl::u32, 8>;
 using SharedWords = dsl::Ptr<dsl::shared, dsl::u32, 16>;
 
-// What warps tell each other, and the stretches. The CTA has Threads.
+// The stretches of a CTA's warps, and the exchange of totals between warps. The CTA has `Threads` threads.
 template <dsl::u32 Threads>
 class CtaStretches {
  public:
@@ -22,13 +23,13 @@ class CtaStretches {
   explicit CtaStretches(dsl::Kernel& k)
       : k_(k), of_warps_(k.shared<dsl::u32, 2 * dsl::kWarpLanes, 16>("of_warps").data()) {}
 
-  // Where the stretch of a warp begins; those of all end at `count`.
+  // The first element of a warp's stretch. The stretch after the last warp begins at `count`.
   WarpU32 stretch_begin(const WarpU32& count, const WarpU32& warp) {
     return dsl::min(warp * ((count + (Threads - 1)) / Threads * dsl::kWarpLanes), count);
   }
 
-  // body(base, i, inside): the warp's stretch of `count` elements, 32 from `base` a turn; i is `base` where a lane is
-  // not inside.
+  // Calls body(base, i, inside) for the warp's stretch of `count` elements, 32 from `base` on in each iteration. In
+  // lanes that are not inside, i is `base`.
   template <class Body>
   void for_stretch(const WarpU32& count, const Body& body) {
     for_each_between(stretch_begin(count, k_.warp()), stretch_begin(count, k_.warp() + 1), body);
@@ -41,11 +42,11 @@ class CtaStretches {
     });
   }
 
-  // Sum and maximum over the warps of what each has found: of those before this one, and of all.
+  // The sum of `found` over the previous warps and over all warps, and the maximum of `last` over the previous warps.
   struct Totals {
     WarpU32 sum_before, sum, last_before;
   };
-  // Barriers stand in it, so all warps come here.
+  // Contains barriers, so all warps call it.
   Totals totals(const WarpU32& found, const WarpU32& last) {
     using namespace dsl;
     k_.once_per_warp([&] {
@@ -72,7 +73,7 @@ class CtaStretches {
   SharedWords of_warps_;
 };
 
-// The same with counters, to sort lists by digits.
+// Adds counters, with which lists are sorted by digits.
 template <dsl::u32 Threads>
 class CtaSort : public CtaStretches<Threads> {
   using Base = CtaStretches<Threads>;
@@ -81,14 +82,14 @@ class CtaSort : public CtaStretches<Threads> {
  public:
   using Base::kWarps, Base::for_stretch, Base::totals;
   static constexpr dsl::u32 kDigitBits = 8, kDigits = 1u << kDigitBits;
-  // A thread sums up so many of the digits' counters.
+  // The number of digit counters that a thread sums.
   static constexpr dsl::u32 kCountersOfThread = kDigits / dsl::kWarpLanes;
   static constexpr dsl::u32 kSharedBytes = Base::kSharedBytes + 4 * kDigits * kWarps;
 
   explicit CtaSort(dsl::Kernel& k) : Base(k), counters_(k.shared<dsl::u32, kDigits * kWarps, 16>("counters").data()) {}
 
-  // A stable sort by one digit. load(i) is element i, digit(element) below kDigits; place(i, element, position) puts it
-  // where it belongs.
+  // A stable sort by one digit. load(i) is element i, digit(element) is below kDigits, place(i, element, position)
+  // stores the element at its new position.
   template <class Load, class Digit, class Place>
   void sort_by_digit(const WarpU32& count, const WarpBool& busy, const Load& load, const Digit& digit,
                      const Place& place) {
@@ -129,10 +130,10 @@ class CtaSort : public CtaStretches<Threads> {
   }
 
  private:
-  // Digit by digit, and of each digit warp by warp: in the order in which the elements will stand.
+  // Counters are ordered by digit, then by warp, which is the order of the sorted elements.
   auto counter_of(const LaneU32& digit) { return counters_.at(digit * kWarps + k_.warp()); }
 
-  // Turns the counters into where each digit of each warp begins.
+  // Replaces each counter by the position of the first element of its digit and warp (an exclusive prefix sum).
   void sum_counters() {
     using namespace dsl;
     const auto mine = counters_.at(times<kCountersOfThread>(k_.thread()));

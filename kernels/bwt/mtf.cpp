@@ -1,9 +1,10 @@
-// Move to front, a stretch of the column for each warp of a CTA.
+// Move-to-front coding, with a stretch of the column for each warp of a CTA.
 //
-// Encoding, a warp needs the list with which its stretch begins: that is in the order in which bytes last occurred, and
-// those that have not occurred are behind, in their first order. Decoding, it begins with a list of list places, which
-// gives its stretch and its last list as places of its first; the last lists, one applied to the other, are the first
-// ones. In the middle both walk with the list in registers, eight bytes a lane.
+// To encode, a warp needs the list at the beginning of its stretch: the bytes that have occurred, ordered by their last
+// occurrence, then the others in their initial order. To decode, a warp starts with a list of list positions. Decoding
+// then yields its stretch and its final list as positions in its first list; composing the final lists of the warps in
+// order yields the first lists. In both cases a warp then walks its stretch with the list in registers, eight bytes in
+// each lane.
 #include "kernels/bwt/bwt_item.hpp"
 #include "kernels/kernels.hpp"
 
@@ -15,10 +16,10 @@ using Stretches = CtaStretches<kColumnThreads>;
 
 constexpr u32 kWarps = Stretches::kWarps, kBytes = 256, kBytesOfLane = kBytes / kWarpLanes;
 
-// The list of a warp.
+// A warp's list.
 class FrontList {
  public:
-  // From the warp's 256 bytes in shared memory.
+  // Loads the warp's 256 bytes from shared memory.
   FrontList(Kernel& k, const Ptr<shared, u8, 8, Rate::warp>& bytes)
       : k_(k),
         low_(k, words_of(bytes).at(k.lane() * 2).load()),
@@ -40,7 +41,7 @@ class FrontList {
     return shuffle(word >> ((place & 3) * 8), place / kBytesOfLane) & 0xFF;
   }
 
-  // `byte`, which is at `place`, goes to the front.
+  // Moves `byte`, which is at `place`, to the front.
   void move(const WarpU32& byte, const WarpU32& place) {
     const LaneU32 begin = k_.lane() * kBytesOfLane;
     const LaneU32 moved = min(max(place + 1, begin) - begin, kBytesOfLane);
@@ -56,7 +57,7 @@ class FrontList {
   static Ptr<shared, u32, 8, Rate::warp> words_of(const Ptr<shared, u8, 8, Rate::warp>& bytes) {
     return bytes.as<u32>();
   }
-  // The lowest bit that is set stands for the first zero byte.
+  // The lowest bit that is set marks the first zero byte. Higher bits may be wrong.
   static LaneU32 zero_bytes(const LaneU32& word) { return (word - 0x01010101) & ~word & 0x80808080; }
   static LaneU32 choose(const LaneU32& mask, const LaneU32& a, const LaneU32& b) { return (a & mask) | (b & ~mask); }
 
@@ -64,7 +65,8 @@ class FrontList {
   LaneVar low_, high_;
 };
 
-// code(byte of the source) -> byte of the result, both warp-uniform, over the warp's stretch in order.
+// Calls code(byte of the source) for the bytes of the warp's stretch in order and stores the results. Both bytes are
+// warp-uniform.
 template <class Code>
 void code_stretch(const ColumnItem& item, Stretches& stretches, const Code& code) {
   Kernel& k = item.k;
@@ -80,7 +82,8 @@ void code_stretch(const ColumnItem& item, Stretches& stretches, const Code& code
   });
 }
 
-// For every byte and warp, one more than where it last occurred before the warp's stretch; 0 where it did not.
+// Stores, for every warp and byte, one more than the position of the byte's last occurrence before the warp's stretch;
+// 0 if there is none.
 void last_places(const ColumnItem& item, Stretches& stretches, const SharedWords& last) {
   Kernel& k = item.k;
   k.range(k.constant<u32>(0), kWarps * kBytes, kColumnThreads,
@@ -106,7 +109,7 @@ void last_places(const ColumnItem& item, Stretches& stretches, const SharedWords
   k.barrier();
 }
 
-// Writes the list of a warp from where its bytes last occurred: those that did, the latest first, then the others.
+// Writes a warp's list from the last occurrences: the bytes that have occurred, the latest first, then the others.
 void write_list(Kernel& k, const SharedWords& last, const Ptr<shared, u8, 8, Rate::warp>& list) {
   const auto byte_of = [&](auto i) { return k.lane() + k.constant(u32{i} * kWarpLanes); };
   const auto place_of = [&](auto i) { return last.at(k.warp() * kBytes + byte_of(i)); };
@@ -126,7 +129,7 @@ void write_list(Kernel& k, const SharedWords& last, const Ptr<shared, u8, 8, Rat
       byte = select(place > *latest, byte_of(i), *byte);
       latest = max(place, *latest);
     });
-    k.if_(*latest == reduce_max(*latest), [&] {  // one lane: no two bytes are in one place
+    k.if_(*latest == reduce_max(*latest), [&] {  // true in one lane, since no two bytes have the same position
       list.at(front).store(trunc<u8>(*byte));
       last.at(k.warp() * kBytes + *byte).store(k.constant<u32>(0));
     });
@@ -159,7 +162,7 @@ void decode(const ColumnItem& item) {
   unrolled<kBytesOfLane>([&](auto i) {
     const LaneU32 place = k.lane() + k.constant(i * kWarpLanes);
     last.at(place).store(trunc<u8>(place));
-    first.at(place).store(trunc<u8>(place));  // of the first warp this is the list
+    first.at(place).store(trunc<u8>(place));  // the list of the first warp
   });
   k.sync_warp();
   FrontList front(k, last);

@@ -13,7 +13,7 @@ using List = std::array<uint8_t, 256>;
 
 uint8_t move_to_front(List& list, size_t place) {
   const uint8_t byte = list[place];
-  if (place == 0) return byte;  // as most are after a BWT
+  if (place == 0) return byte;  // the common case after a BWT
   std::memmove(list.data() + 1, list.data(), place);
   list[0] = byte;
   return byte;

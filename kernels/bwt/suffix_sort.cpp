@@ -1,10 +1,10 @@
 // SA-IS, suffix sorting by induction: G. Nong, S. Zhang, W. H. Chan, "Two Efficient Algorithms for Linear Time Suffix
 // Array Construction", IEEE Transactions on Computers 60(10), 2011.
 //
-// A suffix is of type S if it is smaller than the next one, else L; a leftmost S of a run is an LMS suffix. Sorted LMS
-// suffixes induce the order of the L ones from left to right, and those that of the S ones from right to left. The LMS
-// suffixes are sorted by their substrings up to the next one, named by rank, and if two have one name, by sorting the
-// suffixes of the string of names.
+// A suffix is of type S if it is smaller than the next one, otherwise of type L. The leftmost S suffix of a run is an
+// LMS suffix. The sorted LMS suffixes induce the order of the L suffixes in a pass from left to right, and these induce
+// the order of the S suffixes in a pass from right to left. The LMS suffixes are sorted by their substrings up to the
+// next one and named by rank. If two have the same name, the suffixes of the string of names are sorted recursively.
 #include "kernels/bwt/suffix_sort.hpp"
 
 #include <algorithm>
@@ -39,15 +39,15 @@ class SuffixSorter {
  private:
   bool is_lms(uint32_t i) const { return i != 0 && is_s_[i] && !is_s_[i - 1]; }
 
-  // Puts `lms` at the ends of their buckets, in order, and lets them induce the others.
+  // Puts `lms` at the ends of their buckets, in order, and induces the order of the other suffixes.
   void induce(const std::vector<uint32_t>& lms) {
     std::fill(order_.begin(), order_.end(), kNone);
-    std::vector<uint32_t> at(starts_.begin() + 1, starts_.end());  // ends
+    std::vector<uint32_t> at(starts_.begin() + 1, starts_.end());  // ends of the buckets
     for (auto i = lms.rbegin(); i != lms.rend(); ++i) order_[--at[text_[*i]]] = *i;
 
     std::copy(starts_.begin(), starts_.end() - 1, at.begin());
     const auto last = static_cast<uint32_t>(text_.size() - 1);
-    order_[at[text_[last]]++] = last;  // what the empty suffix induces
+    order_[at[text_[last]]++] = last;  // induced by the empty suffix
     for (size_t row = 0; row < order_.size(); ++row) {
       const uint32_t i = order_[row];
       if (i != kNone && i != 0 && !is_s_[i - 1]) order_[at[text_[i - 1]]++] = i - 1;
@@ -61,13 +61,14 @@ class SuffixSorter {
 
   bool same_substring(uint32_t a, uint32_t b) const {
     for (uint32_t i = 0;; ++i) {
-      if (a + i == text_.size() || b + i == text_.size()) return false;  // only one of them ends with the text
+      // only one of the substrings ends with the text
+      if (a + i == text_.size() || b + i == text_.size()) return false;
       if (text_[a + i] != text_[b + i] || is_s_[a + i] != is_s_[b + i]) return false;
       if (i != 0 && (is_lms(a + i) || is_lms(b + i))) return is_lms(a + i) && is_lms(b + i);
     }
   }
 
-  // `lms` in the order of the suffixes; their substrings are in order in order_.
+  // Returns `lms` in the order of the suffixes. Their substrings must be in order in order_.
   std::vector<uint32_t> sorted(const std::vector<uint32_t>& lms) const {
     std::vector<uint32_t> name_at(text_.size(), kNone);
     uint32_t names = 0, before = kNone;
@@ -92,7 +93,7 @@ class SuffixSorter {
 
   std::span<const Symbol> text_;
   std::span<uint32_t> order_;
-  std::vector<uint32_t> starts_;  // of each symbol's bucket, and the end of the last
+  std::vector<uint32_t> starts_;  // the start of each symbol's bucket, and the end of the last
   std::vector<bool> is_s_;
 };
 

@@ -7,8 +7,8 @@
 
 namespace ptxkit::kernels {
 
-// Where the suffixes of `text` begin, in ascending order of the suffixes; a suffix is smaller than what it is a prefix
-// of. The empty suffix is not among them. Fewer than 2^31 bytes.
+// Returns the positions of the suffixes of `text` in ascending order of the suffixes. A suffix is smaller than one of
+// which it is a prefix. The empty suffix is not included. `text` has fewer than 2^31 bytes.
 std::vector<uint32_t> sort_suffixes(std::span<const uint8_t> text);
 
 }  // namespace ptxkit::kernels

@@ -1,6 +1,6 @@
-// Runs of zeros and their lengths, a stretch of the column for each warp of a CTA. What a byte becomes, and where that
-// goes, depends on where the run in which it stands began, perhaps in another warp's stretch: the warps first find out
-// the last ends, then how much each will write, then they write.
+// Coding of runs of zeros, with a stretch of the column for each warp of a CTA. The code of a byte and its position
+// depend on where the byte's run began, perhaps in another warp's stretch. The warps therefore first determine the last
+// ends of runs, then how much each of them writes, and then write.
 #include "kernels/bwt/bwt_item.hpp"
 #include "kernels/bwt/zero_runs_reference.hpp"
 #include "kernels/kernels.hpp"
@@ -13,7 +13,8 @@ using Stretches = CtaStretches<kColumnThreads>;
 
 constexpr u32 kEscape = 255;
 
-// Goes over the stretch; ends(i) says whether a run ends with element i. body(i, inside, where the run of i began).
+// Iterates over the stretch. ends(i) says whether a run ends with element i. Calls body(i, inside, beginning of i's
+// run).
 template <class Ends, class Body>
 void with_runs(Kernel& k, Stretches& stretches, const WarpU32& count, WarpVar& begin, const Ends& ends,
                const Body& body) {
@@ -25,7 +26,7 @@ void with_runs(Kernel& k, Stretches& stretches, const WarpU32& count, WarpVar& b
   });
 }
 
-// Where the run with which the warp's stretch begins did begin.
+// The beginning of the run in which the warp's stretch begins.
 template <class Ends>
 WarpU32 first_begin(Kernel& k, Stretches& stretches, const WarpU32& count, const Ends& ends) {
   WarpVar begin(k, 0);
@@ -38,14 +39,14 @@ CtaOutcome encode(const ColumnItem& item) {
   Stretches stretches(k);
   const Expr<bool, Rate::block> too_large = item.src_size > kMaxBwtBytes;
   const BlockU32 n = select(too_large, 0, item.src_size);
-  // An element behind the last ends the last run and writes nothing itself.
+  // An additional element after the last one ends the last run and writes nothing itself.
   const BlockU32 count = n + min(n, 1);
   const auto byte_at = [&](const LaneU32& i) {
     const LaneBool inside = i < n;
     return select(inside, zext<u32>(item.src.at(select(inside, i, 0)).load()), 1);
   };
   const auto ends = [&](const LaneU32& i) { return byte_at(i) != 0; };
-  // Of the run before an element that ends one, and of the element.
+  // Bytes that code the run before an element that ends one, and bytes that code the element itself.
   const auto digits_of = [&](const LaneU32& i, const LaneU32& begin) { return 31 - clz(i - begin + 1); };
   const auto bytes_of = [&](const LaneU32& i) {
     return select(i < n, select(byte_at(i) >= kEscape - 1, k.constant<u32>(2), k.constant<u32>(1)), 0);
@@ -94,7 +95,7 @@ CtaOutcome decode(const ColumnItem& item) {
   const auto ends = [&](const LaneU32& i) { return !is_digit(i); };
   const WarpU32 begins = first_begin(k, stretches, count, ends);
 
-  // What an element stands for: zeros, one byte, or nothing if it is the second of two.
+  // The output size of an element: zeros, one byte, or nothing if it is the second byte of an escaped one.
   const auto size_of = [&](const LaneU32& i, const LaneU32& run) {
     const LaneU32 zeros = (byte_at(i) + 1) << min(i - run, kMaxRunDigits - 1);
     return select(is_digit(i), zeros, select(is_second(i), k.constant<u32>(0), k.constant<u32>(1)));
@@ -105,7 +106,7 @@ CtaOutcome decode(const ColumnItem& item) {
     const LaneBool bad = (is_digit(i) & (i - run >= kMaxRunDigits)) | (is_second(i) & (byte > 1)) |
                          ((byte == kEscape) & (i + 1 == count));
     wrong |= ballot(inside & bad);
-    // Saturated where it is too long in any case, so that sums do not wrap.
+    // Saturated above every valid size, so that sums do not wrap.
     written = min(*written + reduce_add(select(inside, size_of(i, run), 0)), 2 * kMaxBwtBytes);
   });
   const auto totals = stretches.totals(*written, k.constant<u32>(0));

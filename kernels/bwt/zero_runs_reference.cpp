@@ -1,4 +1,4 @@
-// The run lengths of bzip2 (J. Seward), after move to front, within the 256 values of a byte.
+// The run lengths of bzip2 (J. Seward) after move-to-front coding, within the 256 values of a byte.
 #include "kernels/bwt/zero_runs_reference.hpp"
 
 #include <algorithm>
@@ -6,7 +6,7 @@
 namespace ptxkit::kernels {
 namespace {
 
-constexpr uint8_t kEscape = 255;  // of the two largest bytes
+constexpr uint8_t kEscape = 255;  // precedes the codes of the two largest bytes
 
 }  // namespace
 
