@@ -1,4 +1,4 @@
-// Symbol frequencies by one warp: what frequencies_reference.cpp computes, lane l having the symbols 8l to 8l + 7.
+// Symbol frequencies by one warp: the computation of frequencies_reference.cpp. Lane l has the symbols 8l to 8l + 7.
 #pragma once
 
 #include <array>
@@ -12,7 +12,7 @@ inline constexpr uint32_t kLaneSymbols = kSymbols / dsl::kWarpLanes;
 
 using SymbolWords = dsl::Ptr<dsl::shared, dsl::u32, 16, dsl::Rate::warp>;  // a word for each symbol
 
-// A number for each symbol of the lane.
+// A value for each of the lane's symbols.
 struct LaneSymbols {
   explicit LaneSymbols(dsl::Kernel& k)
       : values{LaneVar(k, 0), LaneVar(k, 0), LaneVar(k, 0), LaneVar(k, 0),
@@ -30,14 +30,14 @@ struct LaneSymbols {
   std::array<LaneVar, kLaneSymbols> values;
 };
 
-// For j in 0..7: body(j, s), s being the lane's symbol number j.
+// Calls body(j, s) for j in 0..7, where s is the lane's j-th symbol.
 template <class Body>
 void for_lane_symbols(dsl::Kernel& k, const Body& body) {
   const LaneU32 first = k.lane() * kLaneSymbols;
   dsl::unrolled<kLaneSymbols>([&](auto j) { body(j, first + j); });
 }
 
-// Sixteen bytes a lane where they are aligned, one by one before and behind that.
+// Counts the bytes of `src`: sixteen for each lane at aligned addresses, single bytes before and after that.
 inline void count_bytes(dsl::Kernel& k, const StreamSource& src, const WarpU32& size, const SymbolWords& counts) {
   using namespace dsl;
   for_lane_symbols(k, [&](auto, const LaneU32& s) { counts.at(s).store(k.constant<u32>(0)); });
@@ -61,11 +61,12 @@ inline void count_bytes(dsl::Kernel& k, const StreamSource& src, const WarpU32& 
   k.sync_warp();
 }
 
-// `total` is the sum of the counts and not 0.
+// Scales the counts to frequencies that sum to 2^scale_bits. `total` is the sum of the counts and not 0.
 inline void normalise_frequencies(dsl::Kernel& k, const SymbolWords& counts, const WarpU32& total,
                                   const WarpU32& scale_bits, LaneSymbols& frequencies) {
   using namespace dsl;
-  LaneSymbols lost(k);  // by rounding down, above the symbol turned over: the largest is what the next unit goes to
+  // the remainder of rounding down in the high bits, 255 - symbol below: the largest gets the next unit
+  LaneSymbols lost(k);
   const auto total_64 = zext<u64>(total);
   for_lane_symbols(k, [&](auto j, const LaneU32& s) {
     const auto exact = zext<u64>(counts.at(s).load()) << zext<u64>(scale_bits);
@@ -93,9 +94,9 @@ inline void normalise_frequencies(dsl::Kernel& k, const SymbolWords& counts, con
   });
 }
 
-// --- the table in a stream; write_table and read_table of frequencies_reference.hpp ---
+// --- the table in a stream: write_table and read_table of frequencies_reference.hpp ---
 
-// How many of the lane's symbols have a frequency, as a mask.
+// A mask of the lane's symbols whose frequency is not 0.
 inline LaneU32 present_mask(dsl::Kernel& k, LaneSymbols& frequencies) {
   LaneVar mask(k, 0);
   dsl::unrolled<kLaneSymbols>([&](auto j) { mask |= dsl::zext<dsl::u32>(*frequencies[j] != 0) << j; });
@@ -117,8 +118,8 @@ inline void write_table(dsl::Kernel& k, LaneSymbols& frequencies, const StreamRo
   });
 }
 
-// Reads the table at the start of `from`, of which `size` bytes are there. Fails with input_overrun or bad_table;
-// otherwise returns the table's length.
+// Reads the table at the start of `from`, of which `size` bytes are available, and returns its length in bytes. Fails
+// with input_overrun or bad_table.
 template <class Fail>
 WarpU32 read_table(dsl::Kernel& k, const StreamSource& from, const WarpU32& size, const WarpU32& sum,
                    LaneSymbols& frequencies, const Fail& fail_if) {

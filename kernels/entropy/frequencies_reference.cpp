@@ -8,7 +8,7 @@
 namespace ptxkit::kernels {
 
 std::array<uint32_t, kSymbols> count_bytes(std::span<const uint8_t> bytes) {
-  // Four tables, so that runs of one byte do not wait for their own increments.
+  // Four tables, so that increments in runs of equal bytes do not depend on each other.
   std::array<std::array<uint32_t, kSymbols>, 4> tables{};
   size_t at = 0;
   for (; at + 4 <= bytes.size(); at += 4) {
@@ -25,7 +25,7 @@ std::array<uint16_t, kSymbols> normalise_frequencies(const std::array<uint32_t, 
   std::array<uint16_t, kSymbols> frequencies{};
   const uint64_t total = std::accumulate(counts.begin(), counts.end(), uint64_t{0});
   if (total == 0) return frequencies;
-  std::array<uint64_t, kSymbols> lost{};  // by rounding down, in units of 1 / total
+  std::array<uint64_t, kSymbols> lost{};  // the remainders of rounding down, in units of 1 / total
   int64_t missing = int64_t{1} << scale_bits;
   for (uint32_t s = 0; s < kSymbols; ++s) {
     if (counts[s] == 0) continue;

@@ -1,5 +1,5 @@
-// FSE decoding, a thread for each lane: one table entry a symbol says the symbol, how many bits follow, and what they
-// are added to.
+// FSE decoding, a thread for each lane. A table entry gives the symbol, the number of bits to read, and the base to
+// which they are added for the next state.
 #include "kernels/entropy/fse_tables.hpp"
 #include "kernels/kernels.hpp"
 
@@ -12,7 +12,8 @@ class Decoder {
  public:
   using Places = Ptr<shared, u32, 16, Rate::warp>;
 
-  // While the table is made, its symbols stand in the places, and what is known of each symbol where the ring will be.
+  // While the table is built, `places` holds the places' symbols, and the ring's memory holds what is known of each
+  // symbol.
   Decoder(TransformItem& item, const Places& places, const LaneReader::Ring& ring)
       : item_(item),
         k_(item.k),
@@ -28,7 +29,7 @@ class Decoder {
     fail_if(raw_bytes_ > item_.capacity, StreamStatus::output_overrun);
     fail_if((raw_bytes_ == 0) & (item_.src_size != kLanedHeaderBytes), StreamStatus::corrupt);
     item_.size_bytes = raw_bytes_;
-    fail_if(raw_bytes_ == 0, StreamStatus::ok);  // nothing to do
+    fail_if(raw_bytes_ == 0, StreamStatus::ok);  // an empty stream
     fail_if(item_.src_size == kLanedHeaderBytes, StreamStatus::input_overrun);
     const WarpU32 accuracy_bits = zext<u32>(item_.src.at<kLanedHeaderBytes>().load());
     fail_if(accuracy_bits - kMinAccuracyBits > kMaxAccuracyBits - kMinAccuracyBits, StreamStatus::bad_table);
@@ -45,7 +46,7 @@ class Decoder {
     for_lane_rows(item_, raw_bytes_, reader, [&](const auto& to, const auto& skip) {
       const LaneU32 place = places_.at(*state).load();
       to.store(trunc<u8>(place >> 8));
-      // The place's lowest five bits are the number of bits, and all that a funnel shift looks at.
+      // The low five bits of a place are its number of bits; the funnel shift ignores the others.
       state = (place >> 16) + funnel_left(reader.peek(), 0, place);
       skip(place & 15);
     });
@@ -53,7 +54,8 @@ class Decoder {
   }
 
  private:
-  // A place's number of bits in bits 0 to 3, its symbol in 8 to 15, from 16 on the state that the bits are added to.
+  // Fills the table. A place has its number of bits in bits 0 to 3, its symbol in bits 8 to 15, and from bit 16 on the
+  // base state to which the bits are added.
   void fill_places(const WarpU32& accuracy_bits, const WarpU32& state_count) {
     for_each_place(k_, state_count, symbols_, seen_, [&](const LaneU32& place, const LaneU32& s, const LaneU32& i) {
       const LaneU32 x = (words_.at(s).load() & 0xFFFF) + i;

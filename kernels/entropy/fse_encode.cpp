@@ -1,4 +1,4 @@
-// FSE encoding, a thread for each lane; fse_reference.cpp says how states and places belong together.
+// FSE encoding, a thread for each lane. fse_reference.cpp explains the relation of states and places.
 #include "kernels/entropy/fse_tables.hpp"
 #include "kernels/kernels.hpp"
 
@@ -9,8 +9,8 @@ using namespace dsl;
 
 struct Coder {
   Kernel& k;
-  SymbolWords words;                      // frequency, and from bit 16 on where the symbol's slots start
-  Ptr<shared, u16, 16, Rate::warp> next;  // the state after a symbol, for each of its x
+  SymbolWords words;                      // for each symbol its frequency, and from bit 16 on the start of its slots
+  Ptr<shared, u16, 16, Rate::warp> next;  // the state after a symbol, indexed by x (fse_reference.cpp)
   WarpU32 accuracy_bits;
   LaneVar state;
 
@@ -47,7 +47,7 @@ KernelDefinition fse_encode() {
         fail_if(item.capacity < kLanedHeaderBytes, StreamStatus::output_overrun);
         k.once_per_warp([&] { store_u32(item.dst, item.src_size); });
         item.size_bytes = k.constant(u32{kLanedHeaderBytes});
-        fail_if(item.src_size == 0, StreamStatus::ok);  // that is all
+        fail_if(item.src_size == 0, StreamStatus::ok);  // an empty stream
 
         LaneSymbols frequencies(k);
         count_bytes(k, item.src, item.src_size, counts);

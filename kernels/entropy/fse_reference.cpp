@@ -1,6 +1,7 @@
-// Tabled ANS. The states of a table of L are L to 2L - 1; state L + p stands at place p. A symbol of frequency f owns f
-// places, found by stepping through the table; in ascending order they stand for x = f to 2f - 1. Coding a symbol in
-// state X drops low bits until f <= X < 2f, and goes to the place that stands for the rest.
+// Tabled ANS (tANS). The states of a table of size L are L to 2L - 1; state L + p is at place p. A symbol of frequency
+// f owns f places, found by stepping through the table; in ascending order they represent x = f to 2f - 1. To code a
+// symbol in state X, the encoder emits low bits of X until f <= X < 2f, and goes to the place that represents the
+// remaining X.
 #include "kernels/entropy/fse_reference.hpp"
 
 #include <algorithm>
@@ -38,7 +39,7 @@ class Coder {
  private:
   std::array<uint16_t, kSymbols> frequencies_;
   uint32_t accuracy_bits_;
-  std::vector<uint16_t> next_;  // state after a symbol, for each of its x
+  std::vector<uint16_t> next_;  // the state after a symbol, indexed by x
   std::array<uint32_t, kSymbols> starts_{};
   uint32_t state_ = 0;
 };

@@ -1,4 +1,4 @@
-// What the FSE kernels share: the symbols spread over the states, and the x that each state stands for.
+// Table construction of the FSE kernels: the symbols spread over the states, and the x that each state represents.
 #pragma once
 
 #include "kernels/entropy/lane_bits.hpp"
@@ -7,8 +7,9 @@ namespace ptxkit::kernels {
 
 inline constexpr uint32_t kMaxStates = 1u << kMaxAccuracyBits;
 
-// Spreads the symbols: the one whose slots hold t goes to place t * spread_step; symbols.at(place) is where a place
-// has its symbol, u8 in shared memory. Leaves in `words` each symbol's frequency, and above that where its slots start.
+// Spreads the symbols: the symbol whose slots contain t goes to place t * spread_step. symbols.at(place) is the place's
+// symbol, a u8 in shared memory. `words` receives each symbol's frequency and, in the high half, the start of its
+// slots.
 template <class Symbols>
 void spread(dsl::Kernel& k, LaneSymbols& frequencies, const WarpU32& state_count, const Symbols& symbols,
             const SymbolWords& words) {
@@ -29,8 +30,8 @@ void spread(dsl::Kernel& k, LaneSymbols& frequencies, const WarpU32& state_count
   k.sync_warp();
 }
 
-// For every place in ascending order body(place, s, i): it is the place number i of those of symbol s. `seen` has a
-// word for each symbol. The body may overwrite the place's symbol.
+// Calls body(place, s, i) for every place in ascending order, which is place number i of symbol s. `seen` has a word
+// for each symbol. The body may overwrite the place's symbol.
 template <class Symbols, class Body>
 void for_each_place(dsl::Kernel& k, const WarpU32& state_count, const Symbols& symbols, const SymbolWords& seen,
                     const Body& body) {

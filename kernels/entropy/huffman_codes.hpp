@@ -5,16 +5,18 @@
 
 namespace ptxkit::kernels {
 
-// What decoding needs of a code, in shared memory: for each length the first string of kMaxCodeBits bits that no code
-// of that length or shorter begins, what to add to a code of that length to find its symbol, and the symbols in order.
+// The decoding tables of a code, in shared memory: for each length the first string of kMaxCodeBits bits that begins
+// with no code of that length or shorter; what to add to a code of that length to get its symbol's rank; and the
+// symbols in order.
 struct CodeTables {
   dsl::Ptr<dsl::shared, dsl::u32, 16, dsl::Rate::warp> limits;  // kMaxCodeBits + 1
   dsl::Ptr<dsl::shared, dsl::u32, 16, dsl::Rate::warp> ranks;   // kMaxCodeBits + 1
   dsl::Ptr<dsl::shared, dsl::u8, 16, dsl::Rate::warp> symbols;  // kSymbols
 };
 
-// Goes through the lengths from 1 to kMaxCodeBits. on_length(length, first code, number of codes before) once for each,
-// on_code(j, s, code, rank) for the lane's symbols that have a code. The size of the code, in units of the longest.
+// Iterates over the lengths from 1 to kMaxCodeBits. Calls on_length(length, first code, number of shorter codes) once
+// for each, and on_code(j, s, code, rank) for the lane's symbols that have a code. Returns the size of the code, in
+// units of its longest code.
 template <class OnLength, class OnCode>
 WarpU32 for_canonical_codes(dsl::Kernel& k, LaneSymbols& lengths, const OnLength& on_length, const OnCode& on_code) {
   using namespace dsl;

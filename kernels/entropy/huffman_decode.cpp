@@ -1,6 +1,6 @@
-// Huffman decoding, a thread for each lane. The warp makes a table of the symbols that kTableBits bits begin with.
-// Longer codes are rare in a lane, but not in a row of 32: the first of them have a table too, the others are found by
-// comparing with the limit of each length.
+// Huffman decoding, a thread for each lane. The warp builds a table of the codes of up to kTableBits bits, indexed by
+// the next bits. Longer codes are rare in a lane but common in a row of 32 lanes: the first of them have a table too,
+// and the others are found by comparison with the limit of each length.
 #include "kernels/entropy/huffman_codes.hpp"
 #include "kernels/kernels.hpp"
 
@@ -18,7 +18,7 @@ class Decoder {
   struct Tables {
     Ptr<shared, u16, 16, Rate::warp> short_codes;  // kTableEntries
     Ptr<shared, u8, 16, Rate::warp> long_codes;    // kLongEntries
-    Ptr<shared, u8, 16, Rate::warp> lengths;       // of each symbol's code
+    Ptr<shared, u8, 16, Rate::warp> lengths;       // the length of each symbol's code
   };
 
   Decoder(TransformItem& item, const CodeTables& codes, const Tables& tables, const LaneReader::Ring& ring)
@@ -29,7 +29,7 @@ class Decoder {
     fail_if(raw_bytes_ > item_.capacity, StreamStatus::output_overrun);
     fail_if((raw_bytes_ == 0) & (item_.src_size != kLanedHeaderBytes), StreamStatus::corrupt);
     item_.size_bytes = raw_bytes_;
-    fail_if(raw_bytes_ == 0, StreamStatus::ok);  // nothing to do
+    fail_if(raw_bytes_ == 0, StreamStatus::ok);  // an empty stream
     constexpr u32 kSizesAt = kLanedHeaderBytes + kCodeLengthsBytes;
     fail_if(item_.src_size < kSizesAt, StreamStatus::input_overrun);
     fail_if(!read_codes(), StreamStatus::bad_table);
@@ -41,7 +41,7 @@ class Decoder {
   }
 
  private:
-  // False where the lengths make no code.
+  // Reads the code lengths and builds the tables. False if the lengths are not those of a code.
   WarpBool read_codes() {
     LaneSymbols lengths(k_);
     const auto packed = item_.src.at<kLanedHeaderBytes>();
@@ -71,7 +71,8 @@ class Decoder {
     return zext<u32>(codes_.symbols.at(codes_.ranks.at(length).load() + code).load());
   }
 
-  // An entry is the symbol, and its length from bit 8 on; 0 where the code is longer than the entry's number.
+  // Fills the short codes' table. An entry is the symbol, with the code's length from bit 8 on; 0 if the code is longer
+  // than kTableBits.
   void fill_short_codes() {
     std::array<LaneVar, kTableBits> limits = [&]<u32... L>(std::integer_sequence<u32, L...>) {
       return std::array{LaneVar(k_, codes_.limits.at<L + 1>().load())...};
@@ -87,12 +88,12 @@ class Decoder {
     k_.sync_warp();
   }
 
-  // Strings of kMaxCodeBits bits that longer codes begin, from `first` on: how many of them have an entry.
+  // The strings of kMaxCodeBits bits that begin with a longer code: the first one, and how many of them have an entry.
   struct LongCodes {
     LaneU32 first, count;
   };
 
-  // An entry is the symbol.
+  // Fills the long codes' table. An entry is the symbol.
   LongCodes fill_long_codes() {
     const LaneU32 first = codes_.limits.at<kTableBits>().load();
     const LaneU32 count = min(codes_.limits.at<kMaxCodeBits>().load() - first, kLongEntries);
@@ -106,7 +107,7 @@ class Decoder {
     return {first, count};
   }
 
-  // Not 0 in lanes that met bits with which no code begins.
+  // Decodes all symbols. The result is not 0 in lanes that met bits with which no code begins.
   LaneU32 run(LaneReader& reader, const LongCodes& long_codes) {
     LaneVar bad(k_, 0);
     for_lane_rows(item_, raw_bytes_, reader, [&](const auto& to, const auto& skip) {

@@ -1,7 +1,8 @@
-// Huffman encoding, a thread for each lane: histogram, code lengths, codes, a scan over the lanes' sizes, the bits.
+// Huffman encoding, a thread for each lane: histogram, code lengths, codes, a prefix sum over the lanes' sizes, the
+// bits.
 //
-// The code lengths are those of huffman_reference.cpp. Sorting and counting is work for all lanes; pairing, at most 255
-// steps each of which needs the one before, is lane 0's.
+// The code lengths are those of huffman_reference.cpp. All lanes sort and count. Pairing is done by lane 0: at most 255
+// steps, each of which depends on the previous one.
 #include "kernels/entropy/huffman_codes.hpp"
 #include "kernels/kernels.hpp"
 
@@ -13,21 +14,21 @@ using namespace dsl;
 constexpr u32 kWholeCode = 1u << kMaxCodeBits;
 constexpr u32 kNone = 0xFFFFFFFF;
 
-// A word for each symbol, leaf or pair.
+// Arrays with a word for each symbol, leaf or pair.
 struct Workspace {
-  SymbolWords counts;        // of symbols; later their codes
-  SymbolWords leaves;        // in ascending order: count from bit 8 on, symbol
+  SymbolWords counts;        // of symbols; later the symbols' codes
+  SymbolWords leaves;        // in ascending order: the count from bit 8 on, and the symbol
   SymbolWords pairs;         // weights; later depths
-  SymbolWords leaf_parents;  // the pair of a leaf; later the length of a symbol's code
+  SymbolWords leaf_parents;  // the pair of each leaf; later the length of each symbol's code
   SymbolWords pair_parents;
-  SymbolWords length_counts;  // kMaxCodeBits + 1 of them
+  SymbolWords length_counts;  // kMaxCodeBits + 1 words
 };
 
 class CodeMaker {
  public:
   CodeMaker(Kernel& k, const Workspace& shared) : k_(k), shared_(shared) {}
 
-  // The lengths of the lane's symbols, from the counts.
+  // Computes the code lengths of the lane's symbols from the counts.
   void make_lengths(LaneSymbols& lengths) {
     const WarpU32 leaf_count = sort_leaves();
     k_.if_(leaf_count < 2, [&] {
@@ -49,7 +50,8 @@ class CodeMaker {
   }
 
  private:
-  // The place of a symbol among those that occur is the number of those before it in (count, symbol).
+  // Sorts the occurring symbols by (count, symbol): a symbol's place is the number of symbols before it. Returns their
+  // number.
   WarpU32 sort_leaves() {
     LaneSymbols keys(k_), places(k_);
     LaneVar present(k_, 0);
@@ -69,7 +71,7 @@ class CodeMaker {
     return reduce_add(*present);
   }
 
-  // By one lane: the parents, and the depth of each pair, the last being the root.
+  // Builds the tree in one lane: the parents, and the depth of each pair. The last pair is the root.
   void pair_up(const WarpU32& leaf_count) {
     LaneVar leaf(k_, 0), pair(k_, 0);
     const LaneU32 last = leaf_count - 2;
@@ -121,7 +123,7 @@ class CodeMaker {
     });
   }
 
-  // By one lane: moves codes between lengths until the code is complete.
+  // Moves codes between lengths, in one lane, until the code is complete.
   void limit_lengths() {
     const auto count_at = [&](const LaneU32& length) { return shared_.length_counts.at(length).load(); };
     const auto change = [&](const LaneU32& length, const LaneU32& by) {
@@ -150,7 +152,7 @@ class CodeMaker {
     });
   }
 
-  // The lightest leaves get the longest codes.
+  // Assigns the lengths: the lightest leaves get the longest codes.
   void give_out(const WarpU32& leaf_count) {
     LaneSymbols lengths(k_);
     unrolled<kLaneSymbols>([&](auto j) { lengths[j] = k_.constant(u32{kMaxCodeBits}); });
@@ -170,7 +172,7 @@ class CodeMaker {
   Workspace shared_;
 };
 
-// A symbol's code, and its length from bit 16 on.
+// Emits a symbol's code. An entry is the code, with its length from bit 16 on.
 struct Coder {
   SymbolWords codes;
 
@@ -201,7 +203,7 @@ KernelDefinition huffman_encode() {
         fail_if(item.capacity < kLanedHeaderBytes, StreamStatus::output_overrun);
         k.once_per_warp([&] { store_u32(item.dst, item.src_size); });
         item.size_bytes = k.constant(u32{kLanedHeaderBytes});
-        fail_if(item.src_size == 0, StreamStatus::ok);  // that is all
+        fail_if(item.src_size == 0, StreamStatus::ok);  // an empty stream
         fail_if(item.capacity < kLanedHeaderBytes + kCodeLengthsBytes, StreamStatus::output_overrun);
 
         LaneSymbols lengths(k);

@@ -1,5 +1,6 @@
-// Canonical Huffman codes: of one length a lower symbol has a lower code, and shorter codes are lower than the
-// beginnings of longer ones. The decoder looks kTableBits up at once, and goes on bit by bit where a code is longer.
+// Canonical Huffman codes: among codes of one length a lower symbol has a lower code, and a shorter code is lower than
+// the prefixes of longer ones. The decoder looks up kTableBits bits at once and continues bit by bit if the code is
+// longer.
 #include "kernels/entropy/huffman_reference.hpp"
 
 #include <algorithm>
@@ -13,10 +14,10 @@ constexpr uint32_t kWholeCode = 1u << kMaxCodeBits;
 
 using LengthCounts = std::array<uint32_t, kMaxCodeBits + 1>;
 
-// How many codes of each length there are, for `weights` in ascending order.
+// The number of codes of each length, for `weights` in ascending order.
 LengthCounts limited_lengths(const std::vector<uint32_t>& weights) {
   const size_t leaves = weights.size();
-  std::vector<uint32_t> pairs;  // weights of pairs, which come out in ascending order
+  std::vector<uint32_t> pairs;  // weights of pairs, which are created in ascending order
   std::vector<size_t> parent_of_leaf(leaves), parent_of_pair(leaves);
   size_t leaf = 0, pair = 0;
   const auto take_lightest = [&] {
@@ -32,7 +33,7 @@ LengthCounts limited_lengths(const std::vector<uint32_t>& weights) {
   std::vector<uint32_t> depth(pairs.size());  // the last pair is the root
   for (size_t i = pairs.size() - 1; i-- != 0;) depth[i] = depth[parent_of_pair[i]] + 1;
   LengthCounts counts{};
-  uint32_t size = 0;  // of the code, in units of the longest
+  uint32_t size = 0;  // the size of the code, in units of its longest code
   for (size_t i = 0; i < leaves; ++i) {
     const uint32_t length = std::min(depth[parent_of_leaf[i]] + 1, kMaxCodeBits);
     ++counts[length];
@@ -52,7 +53,7 @@ LengthCounts limited_lengths(const std::vector<uint32_t>& weights) {
   return counts;
 }
 
-// First code and number of codes of each length, and the symbols in order of their codes.
+// First code and number of codes of each length, and the symbols in the order of their codes.
 struct Canonical {
   LengthCounts count{}, first{}, rank{};
   std::array<uint8_t, kSymbols> symbols{};
@@ -69,13 +70,13 @@ struct Canonical {
       if (lengths[s] != 0) symbols[next[lengths[s]]++] = static_cast<uint8_t>(s);
     }
   }
-  // Every string of bits begins with exactly one code; or there is one symbol, of one bit.
+  // Whether every string of bits begins with exactly one code, or there is one symbol with a code of one bit.
   bool is_complete() const {
     uint32_t size = 0;
     for (uint32_t length = 1; length <= kMaxCodeBits; ++length) size += count[length] * (kWholeCode >> length);
     return size == kWholeCode || (size == kWholeCode / 2 && count[1] == 1);
   }
-  // The code at the front of kMaxCodeBits bits: length and symbol; length 0 when there is none.
+  // The length and symbol of the code with which kMaxCodeBits bits begin; length 0 if there is none.
   std::pair<uint32_t, uint8_t> front(uint32_t bits) const {
     for (uint32_t length = 1; length <= kMaxCodeBits; ++length) {
       const uint32_t code = bits >> (kMaxCodeBits - length);
@@ -172,7 +173,7 @@ TransformOutcome huffman_decode_reference(std::span<const uint8_t> src, std::spa
   const StreamStatus status = open_huffman(src, dst.size(), stream);
   if (status != StreamStatus::ok || stream.raw_bytes == 0) return {status, 0};
   const Canonical canonical(stream.lengths);
-  std::array<std::pair<uint8_t, uint8_t>, 1u << kTableBits> table;  // length and symbol; length 0: look further
+  std::array<std::pair<uint8_t, uint8_t>, 1u << kTableBits> table;  // length and symbol; length 0: the code is longer
   for (uint32_t i = 0; i < table.size(); ++i) {
     const auto [length, symbol] = canonical.front(i << (kMaxCodeBits - kTableBits));
     table[i] = {static_cast<uint8_t>(length <= kTableBits ? length : 0), symbol};

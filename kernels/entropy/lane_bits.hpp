@@ -1,4 +1,4 @@
-// The bits of 32 lanes, a thread each; lane_bits_reference.hpp says the same for one thread.
+// Bit streams of 32 lanes, one thread each; lane_bits_reference.hpp is the scalar version.
 #pragma once
 
 #include "kernels/entropy/frequencies.hpp"
@@ -6,15 +6,15 @@
 
 namespace ptxkit::kernels {
 
-// Calls the coder for the fields of the lane from the last to the first; see for_fields_backwards. Four rows a turn,
-// whose symbols were asked for a turn before.
+// Calls the coder for the fields of the lane from the last to the first; see for_fields_backwards in the scalar
+// version. Each iteration codes four rows, whose symbols were loaded in the previous one.
 template <class Coder, class Emit>
 void for_fields_backwards(TransformItem& item, Coder& coder, const Emit& emit) {
   using namespace dsl;
   Kernel& k = item.k;
   constexpr u32 kTurnRows = 4, kTurnBytes = kTurnRows * kBitLanes;
   coder.begin();
-  // From the end to where whole turns are left, the last row being whole or not.
+  // Single rows from the end, the last of which may be incomplete, until the remaining rows are a multiple of four.
   WarpVar row(k, align_down<kBitLanes>(item.src_size + (kBitLanes - 1)));
   const WarpU32 turns_end = align_down<kTurnBytes>(item.src_size);
   k.warp_loop([&](auto& rows) {
@@ -40,7 +40,7 @@ void for_fields_backwards(TransformItem& item, Coder& coder, const Emit& emit) {
   coder.end(emit);
 }
 
-// Writes the sizes and the bits of all lanes at `at`. The bits are counted first, which gives each lane its place.
+// Writes the sizes and the bits of all lanes at `at`. A first pass counts the bits, which gives each lane its position.
 template <class Coder, class Fail>
 void write_lanes(TransformItem& item, const WarpU32& at, Coder& coder, const Fail& fail_if) {
   using namespace dsl;
@@ -53,7 +53,7 @@ void write_lanes(TransformItem& item, const WarpU32& at, Coder& coder, const Fai
   fail_if(end > item.capacity, StreamStatus::output_overrun);
   mark_warp(k, Mark::emit, at);
   store_u16(item.dst.at(at + k.lane() * 2), bytes);
-  // Two bytes leave the buffer at a time: a field is of at most kMaxFieldBits.
+  // Two bytes at a time leave the buffer, since a field has at most kMaxFieldBits.
   static_assert(kMaxFieldBits < 16);
   LaneVar to(k, at + kLaneSizesBytes + before + bytes), held(k, bytes * 8 - *bits), buffer(k, 0);
   for_fields_backwards(item, coder, [&](const LaneU32& field, const LaneU32& count) {
@@ -68,15 +68,15 @@ void write_lanes(TransformItem& item, const WarpU32& at, Coder& coder, const Fai
       held -= 16;
     });
   });
-  k.if_(*held != 0, [&] { item.dst.at(*to - 1).store(trunc<u8>(*buffer)); });  // the lane's first byte
+  k.if_(*held != 0, [&] { item.dst.at(*to - 1).store(trunc<u8>(*buffer)); });  // the first byte of the lane
   item.size_bytes = end;
 }
 
-// The bits of the lane. They are read as aligned words, the first of which may begin before the lane, so what follows
-// the lane's end is what follows it in the stream, and zeros behind the stream's end.
+// Reads the bits of the lane as aligned words. The first word may begin before the lane, so the bits after the lane's
+// end are those that follow it in the stream, and zeros after the stream's end.
 //
-// A load that 32 lanes wait for in turn is the slowest thing here. So words come from a ring in shared memory, which a
-// lane fills with four at a time that it asked for several symbols before.
+// A load on which all 32 lanes wait is the slowest operation here. Words therefore come from a ring in shared memory. A
+// lane fills it with four words at a time, which it loaded several symbols earlier.
 class LaneReader {
  public:
   static constexpr dsl::u32 kVectorWords = 4;
@@ -84,7 +84,8 @@ class LaneReader {
   static constexpr dsl::u32 kRingWords = kVectorWords * kRingVectors * kBitLanes;
   using Ring = dsl::Ptr<dsl::shared, dsl::u32, 16, dsl::Rate::warp>;  // kRingWords, a column for each lane
 
-  // The sizes stand at `at`, which is at least 4, so that an aligned vector may begin before the first lane.
+  // Reads the lanes' sizes at `at`, which must be at least 4, so that an aligned vector can begin before the first
+  // lane.
   template <class Fail>
   LaneReader(TransformItem& item, const Ring& ring, const WarpU32& at, const Fail& fail_if)
       : item_(item),
@@ -120,25 +121,26 @@ class LaneReader {
     });
   }
 
-  // The next 32 bits, from bit 31 on.
+  // The next 32 bits, the first one in bit 31.
   LaneU32 peek() const { return dsl::funnel_left(*low_, *high_, *bit_); }
 
-  // At most 31 bits.
+  // Skips at most 31 bits.
   void skip(const LaneU32& count) {
     bit_ += count;
     k_.if_(*bit_ >= 32, [&] { turn_to(word(*next_)); });
   }
-  // The same from the ring.
+  // The same with words from the ring.
   void skip_in_ring(const LaneU32& count) {
     bit_ += count;
     k_.if_(*bit_ >= 32,
            [&] { turn_to(ring_.at(*next_ % (kVectorWords * kRingVectors) * kBitLanes + k_.lane()).load()); });
   }
 
-  // A turn is kTurnSymbols fields, which take no more words than are asked for at its beginning and kept at its end.
+  // The fields of one iteration. They need no more words than ask() loads at its beginning and keep() stores at its
+  // end.
   static constexpr dsl::u32 kTurnSymbols = 8;
   static_assert(kTurnSymbols * kMaxFieldBits <= 32 * kVectorWords);
-  // Whether every lane has the words of a turn in the ring.
+  // Whether the ring has the words of an iteration for every lane.
   WarpBool has_turn() const { return dsl::all(*next_ + kVectorWords <= *vectors_ * kVectorWords); }
   void ask() {
     using namespace dsl;
@@ -166,7 +168,7 @@ class LaneReader {
     });
   }
 
-  // All bytes were needed, and no more.
+  // Whether exactly the bytes of the lane have been used.
   LaneBool is_at_end() const { return (*next_ * 32 + *bit_ - (64 + *excess_bits_) + 7) / 8 == *bytes_; }
 
  private:
@@ -174,7 +176,7 @@ class LaneReader {
 
   static LaneU32 first_byte_on_top(const LaneU32& word) { return dsl::prmt(word, 0, 0x0123); }
 
-  // A word of the lane from the stream itself.
+  // A word of the lane from the stream in device memory.
   LaneU32 word(const LaneU32& i) const {
     using namespace dsl;
     LaneVar value(k_, 0);
@@ -198,19 +200,19 @@ class LaneReader {
   TransformItem& item_;
   dsl::Kernel& k_;
   Ring ring_;
-  LaneVar bytes_;        // of the lane
-  LaneVar begin_;        // of its first vector
-  LaneVar excess_bits_;  // of that vector, before the lane
-  LaneVar vectors_;      // that are or were in the ring
-  LaneVar next_;         // number of the word behind `low_`
-  LaneVar high_, low_;   // two words, and the next bit in the first
+  LaneVar bytes_;        // bytes of the lane
+  LaneVar begin_;        // offset of its first vector
+  LaneVar excess_bits_;  // bits of that vector before the lane
+  LaneVar vectors_;      // vectors that have been put into the ring
+  LaneVar next_;         // number of the word after `low_`
+  LaneVar high_, low_;   // two words; the next bit is in the first
   LaneVar bit_;
-  LaneVar asked_;  // whether a vector is on its way
+  LaneVar asked_;  // whether a vector has been loaded but not kept
   std::array<LaneVar, kVectorWords> asked_words_;
 };
 
-// body(to, skip) for every symbol of every lane: it stores the symbol at `to`, and skips its bits, as often as there
-// are symbols for the lane.
+// Calls body(to, skip) for every symbol of every lane. It stores the symbol at `to` and skips its bits. Each lane calls
+// it as often as it has symbols.
 template <class Body>
 void for_lane_rows(TransformItem& item, const WarpU32& raw_bytes, LaneReader& reader, const Body& body) {
   using namespace dsl;

@@ -1,4 +1,4 @@
-// The bits of 32 lanes, written and read by one thread.
+// Bit streams of 32 lanes, written and read by one thread.
 #pragma once
 
 #include <algorithm>
@@ -10,13 +10,13 @@
 
 namespace ptxkit::kernels {
 
-// Symbols of a lane in an item of `raw_bytes`.
+// The number of symbols of a lane in an item of `raw_bytes`.
 constexpr size_t lane_symbols(size_t raw_bytes, uint32_t lane) {
   return lane < raw_bytes ? (raw_bytes - lane - 1) / kBitLanes + 1 : 0;
 }
 
-// Calls code(field) for the fields of a lane from the last to the first: the symbols' backwards, then the coder's own.
-// A Coder has begin(), symbol(s, emit) and end(emit); emit(bits, count) takes a field of at most kMaxFieldBits.
+// Calls `code` for the fields of a lane from the last to the first: the symbols in reverse order, then the coder's own
+// fields. A Coder has begin(), symbol(s, emit) and end(emit). emit(bits, count) takes a field of at most kMaxFieldBits.
 template <class Coder, class Emit>
 void for_fields_backwards(std::span<const uint8_t> raw, uint32_t lane, Coder& coder, const Emit& emit) {
   coder.begin();
@@ -24,7 +24,7 @@ void for_fields_backwards(std::span<const uint8_t> raw, uint32_t lane, Coder& co
   coder.end(emit);
 }
 
-// Writes the sizes and the bits of all lanes at `at` of `dst`.
+// Writes the sizes and the bits of all lanes at `at` in `dst`.
 template <class Coder>
 TransformOutcome write_lanes(std::span<const uint8_t> raw, std::span<uint8_t> dst, size_t at, Coder& coder) {
   std::array<size_t, kBitLanes> bits{};
@@ -53,13 +53,13 @@ TransformOutcome write_lanes(std::span<const uint8_t> raw, std::span<uint8_t> ds
   return {StreamStatus::ok, static_cast<uint32_t>(end)};
 }
 
-// The bits of one lane; behind its end there are zeros.
+// Reads the bits of one lane. After its end it reads zeros.
 class LaneReader {
  public:
   LaneReader() = default;
   explicit LaneReader(std::span<const uint8_t> bytes) : bytes_(bytes) {}
 
-  // The next kMaxFieldBits and more, from bit 63 on.
+  // The next bits, at least kMaxFieldBits, the first one in bit 63.
   uint64_t peek() {
     for (; held_ <= 56; held_ += 8) {
       if (next_ < bytes_.size()) buffer_ |= uint64_t{bytes_[next_]} << (56 - held_);
@@ -76,7 +76,7 @@ class LaneReader {
     skip(count);
     return field;
   }
-  // All bytes were needed, and no more.
+  // Whether exactly the bytes of the lane have been used.
   bool is_at_end() const { return (8 * next_ - held_ + 7) / 8 == bytes_.size(); }
 
  private:
@@ -86,7 +86,7 @@ class LaneReader {
   uint32_t held_ = 0;
 };
 
-// The bytes of all lanes, whose sizes stand at `at` of `src`.
+// The bytes of all lanes, whose sizes are at `at` in `src`.
 using Lanes = std::array<std::span<const uint8_t>, kBitLanes>;
 inline StreamStatus open_lanes(std::span<const uint8_t> src, size_t at, Lanes& lanes) {
   if (src.size() - at < kLaneSizesBytes) return StreamStatus::input_overrun;

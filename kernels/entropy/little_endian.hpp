@@ -1,4 +1,4 @@
-// Little-endian integers of a stream, at any address.
+// Little-endian integers of a stream, at addresses of any alignment.
 #pragma once
 
 #include <cstdint>

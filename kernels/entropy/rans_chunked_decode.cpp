@@ -1,5 +1,5 @@
-// rANS, `chunked`: a thread for each lane of a stream. As many chunks as have lanes for it are a batch that a warp
-// decodes at once, so that four lanes a chunk still fill it with eight chunks. The warps of a CTA share the table and
+// Decoding of rANS, format `chunked`, a thread for each lane of a stream. A warp decodes a batch at once: as many
+// chunks as its lanes suffice for, so eight chunks of four lanes still fill it. The warps of a CTA share the table and
 // take batches in turn.
 #include "kernels/entropy/frequencies.hpp"
 #include "kernels/entropy/rans_format.hpp"
@@ -13,14 +13,14 @@ using namespace dsl;
 constexpr u32 kSlots = 1u << kMaxScaleBits;
 constexpr u32 kWarps = kRansDecodeWarps;
 
-// The words of a batch's lanes in shared memory, a column of kWords for each lane, filled with 16 bytes of the stream
-// at a time that were asked for a turn before. They are u16 at any address: word i of a column has the bytes from 4i +
-// shift on, counted from where the lane's first vector begins.
+// The words of a batch's lanes in shared memory, a column of kWords for each lane. Each fill stores 16 bytes of the
+// stream that were loaded one iteration earlier. Stream words are u16 at any alignment: word i of a column has the
+// bytes from 4i + shift on, relative to the lane's first vector.
 class WordRing {
  public:
   static constexpr u32 kWords = 16;
-  // A turn takes at most kTurnRows words, and a vector has as many: with one asked for in each turn where there is room
-  // for it, the words of a turn are always there.
+  // An iteration takes at most kTurnRows words, and a vector has as many. If each iteration loads a vector where there
+  // is room for it, the words of an iteration are always in the ring.
   static constexpr u32 kTurnRows = 8;
   using Columns = Ptr<shared, u32, 16, Rate::warp>;
 
@@ -49,7 +49,7 @@ class WordRing {
   LaneU32 next_in_ring() const {
     return zext<u32>(column_.template as<u16>().at(*next_ / 2 % kWords * (2 * kWarpLanes) + *next_ % 2).load());
   }
-  // From the stream itself; any of its bytes behind the lane's `limit` words.
+  // The next word from the stream itself. After the lane's `limit` words it is any word of the stream.
   LaneU32 next_in_stream(const LaneU32& limit) const {
     return load_u16(item_.src.at(select(taken() < limit, words_at_ + taken() * 2, 0)));
   }
@@ -60,7 +60,7 @@ class WordRing {
     const LaneBool asks = used_ & (*vectors_ * 4 <= *next_ / 2 + (kWords - 3));
     asked_ = zext<u32>(asks);
     const LaneBool whole = *vectors_ < whole_vectors_;
-    k_.if_(asks & !whole, [&] {  // the stream's end, and zeros behind it
+    k_.if_(asks & !whole, [&] {  // the end of the stream, and zeros after it
       const LaneU32 from = begin_ + *vectors_ * 16;
       for (LaneVar& word : words_) word = 0;
       k_.range(from, max(from, item_.src_size), 1, [&](const LaneU32& at) {
@@ -96,13 +96,13 @@ class WordRing {
   Ptr<shared, u32, 4, Rate::thread> column_;
   LaneBool used_;
   LaneU32 words_at_, excess_;
-  LaneU32 begin_;  // of the lane's first vector
+  LaneU32 begin_;  // offset of the lane's first vector
   LaneU32 shift_, whole_vectors_;
-  LaneVar next_;  // u16 of the ring
+  LaneVar next_;  // index of the next u16 in the ring
   LaneU32 first_;
-  LaneVar vectors_;  // that are or were in the ring
-  LaneVar last_;     // word of the last of them
-  LaneVar asked_;    // whether a vector is on its way
+  LaneVar vectors_;  // vectors that have been put into the ring
+  LaneVar last_;     // the last word of the last of them
+  LaneVar asked_;    // whether a vector has been loaded but not kept
   std::array<LaneVar, 4> words_;
 };
 
@@ -120,8 +120,7 @@ class Decoder {
         chunk_count_(item.k, 0),
         first_chunk_at_(item.k, 0) {}
 
-  // What all warps find out for themselves. Then the first goes over the chunks' headers, and the others fill the
-  // slots.
+  // Reads the stream's header in every warp. Then warp 0 checks the chunks' headers, and the others fill the slots.
   template <class Fail>
   void open(const Fail& fail_if) {
     fail_if(is_too_large(item_), StreamStatus::item_too_large);
@@ -146,7 +145,7 @@ class Decoder {
       }).else_([&] { fill_slots(frequencies); });
   }
 
-  // The batches of this warp, after a barrier.
+  // Decodes the batches of this warp. To be called after a barrier.
   void decode() {
     k_.if_(!item_.has_failed(), [&] {
       item_.status = broadcast(notes_.at<kWarps>().load());
@@ -158,7 +157,7 @@ class Decoder {
     k_.once_per_warp([&] { notes_.at(k_.warp()).store(zext<u32>(failed)); });
   }
 
-  // After another barrier.
+  // Combines the warps' results. To be called after another barrier.
   void close() {
     const WarpBool failed = any(notes_.at(k_.lane() % kWarps).load() != 0);
     k_.if_((!item_.has_failed()) & failed,
@@ -166,14 +165,14 @@ class Decoder {
   }
 
  private:
-  // The stream's lines in L2: the headers of chunks are found one after the other, and each would wait for memory.
+  // Prefetches the stream into L2. The chunks' headers are found one after the other, and each would wait for memory.
   void ask_for_stream() {
     constexpr u32 kLineBytes = 128, kStepBytes = kWarps * kWarpLanes * kLineBytes;
     k_.range((k_.warp() * kWarpLanes + k_.lane()) * kLineBytes, item_.src_size, kStepBytes,
              [&](const LaneU32& at) { item_.src.at(at).prefetch_l2(); });
   }
 
-  // Returns the frequencies' sum.
+  // Reads the frequencies and returns their sum.
   WarpU32 read_table(LaneSymbols& frequencies) {
     for_lane_symbols(k_,
                      [&](auto j, const LaneU32& s) { frequencies[j] = load_u16(item_.src.at(kRansTableAt + s * 2)); });
@@ -182,7 +181,7 @@ class Decoder {
 
   WarpU32 length_of(const WarpU32& chunk) { return load_u16(item_.src.at(kRansLengthsAt + chunk * 2)); }
 
-  // Walks over the chunks' headers: everything that decoding relies on.
+  // Checks the chunks' headers: every property on which decoding relies.
   void check_structure() {
     WarpVar at(k_, *first_chunk_at_), raw_bytes(k_, 0);
     k_.range(k_.constant<u32>(0), *chunk_count_, 1, [&](const WarpU32& c, auto& chunks) {
@@ -210,9 +209,9 @@ class Decoder {
     item_.size_bytes = *raw_bytes;
   }
 
-  // By all warps but the first: the symbol of every slot, and a symbol's word, which is its frequency, and above that
-  // where its slots start. All lanes fill the slots of one symbol of each lane, one lane after the other, so that none
-  // waits for a long run.
+  // Called by all warps but the first. Stores the symbol of every slot, and for each symbol a word with its frequency
+  // and, in the high half, the start of its slots. All lanes together fill the slots of one lane's symbol after the
+  // other, so that no lane waits for a long run.
   void fill_slots(LaneSymbols& frequencies) {
     LaneVar start(k_, exclusive_sum(frequencies.sum()));
     for_lane_symbols(k_, [&](auto j, const LaneU32& s) {
@@ -228,7 +227,7 @@ class Decoder {
     });
   }
 
-  // `bad` is not 0 in lanes that met something wrong.
+  // Decodes the chunks. `bad` is not 0 in lanes that found an error.
   void decode_chunks(LaneVar& bad) {
     WarpVar chunk(k_, 0), at(k_, *first_chunk_at_), out(k_, 0), batch(k_, 0);
     k_.warp_loop([&](auto& batches) {
@@ -257,19 +256,19 @@ class Decoder {
     });
   }
 
-  // A lane of a chunk.
+  // The state of a lane of a chunk.
   struct Lane {
     explicit Lane(Kernel& k)
         : state(k, kRansLow), words_at(k, 0), word_count(k, 0), first(k, 0), to(k, 0), end(k, 0), step(k, 1) {}
     LaneVar state, words_at, word_count;
-    LaneVar first;          // lane of the chunk
-    LaneVar to, end, step;  // places in the room
+    LaneVar first;          // first lane of the chunk
+    LaneVar to, end, step;  // positions in the output
   };
 
-  // Gives the lanes from `used` on to the chunk at `at`.
+  // Assigns the lanes from `used` on to the chunk at `at`.
   void begin(Lane& lane, const WarpU32& lanes, const WarpU32& length, const WarpU32& used, const WarpU32& at,
              const WarpU32& out) {
-    const LaneU32 index = k_.lane() - used;  // wraps for lanes that have a chunk already
+    const LaneU32 index = k_.lane() - used;  // wraps for lanes that already have a chunk
     const LaneBool mine = index < lanes;
     const LaneU32 own = select(mine, index, 0);
     const LaneU32 word_count = select(mine, load_u32(item_.src.at(at + 1 + (lanes + own) * 4)), 0);
@@ -284,15 +283,16 @@ class Decoder {
     lane.step = select(mine, lanes, *lane.step);
   }
 
-  // Byte i of the word of the j-th of four lanes becomes byte j of that of the i-th.
+  // A transposition of 4 x 4 bytes: byte i of the j-th of four lanes becomes byte j of the i-th lane.
   LaneU32 transposed(const LaneU32& word) {
     const LaneBool second = (k_.lane() & 2) != 0, odd = (k_.lane() & 1) != 0;
     const LaneU32 halves = prmt(word, shuffle_xor(word, 2), select(second, k_.constant<u32>(0x3276), 0x5410));
     return prmt(halves, shuffle_xor(halves, 1), select(odd, k_.constant<u32>(0x3715), 0x6240));
   }
 
-  // A turn is eight rows, with words from the ring where all lanes of the warp have as many left, else from the stream.
-  // Where every four lanes are of one chunk and aligned, what they decode in four rows is stored as a word each.
+  // Decodes a batch. An iteration has eight rows, whose words come from the ring if all lanes of the warp have as many
+  // left, otherwise from the stream. If every four lanes belong to one chunk and are aligned, each stores the symbols
+  // of four rows as one word.
   void run(Lane& lane, LaneVar& bad) {
     bad |= zext<u32>(*lane.state < kRansLow);
     const WarpU32 slot_mask = (k_.constant<u32>(1) << *scale_bits_) - 1;
@@ -317,7 +317,8 @@ class Decoder {
       lane.to += *lane.step;
     };
     const LaneU32 column = k_.lane() % 4;
-    const LaneU32 place = *lane.to - column;  // of the first of four lanes' symbols, where the four are of one chunk
+    // position of the first of four lanes' symbols, if the four belong to one chunk
+    const LaneU32 place = *lane.to - column;
     const WarpBool in_words = all((*lane.first % 4 == 0) & (trunc<u32>(item_.dst.at(place).address()) % 4 == 0));
     k_.warp_loop([&](auto& turns) {
       const LaneBool active = *lane.to < *lane.end;
@@ -358,7 +359,7 @@ class Decoder {
   Kernel& k_;
   SymbolWords table_;
   Ptr<shared, u8, 16, Rate::warp> slots_;
-  Ptr<shared, u32, 16> notes_;  // whether a warp failed, for each; status and size from the first
+  Ptr<shared, u32, 16> notes_;  // a word for each warp, whether it failed; then status and size from warp 0
   WordRing::Columns ring_;
   WarpVar scale_bits_, chunk_count_, first_chunk_at_;
 };

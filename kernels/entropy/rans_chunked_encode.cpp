@@ -1,6 +1,6 @@
-// rANS, `chunked`: a thread for each lane of a stream, as many chunks at once as have lanes for it. A lane's words
-// stand one behind the other and come out last first, so every chunk is coded twice: once to count the words, once to
-// write them where they belong. That needs no room beside the result.
+// Encoding of rANS, format `chunked`: a thread for each lane of a stream, as many chunks at once as the warp's lanes
+// suffice for. The words of a lane are contiguous and are produced last first, so every chunk is coded twice: once to
+// count the words, once to write them to their positions. This needs no memory besides the result.
 #include "kernels/entropy/rans_entries.hpp"
 #include "kernels/entropy/rans_format.hpp"
 #include "kernels/kernels.hpp"
@@ -24,7 +24,7 @@ class Encoder {
         chunk_bytes_(chunk_bytes),
         chunk_count_(chunk_count) {}
 
-  // Room for the table and the lengths has been found.
+  // The caller has checked that the table and the lengths fit.
   void encode() {
     write_table();
     WarpVar chunk(k_, 0), at(k_, chunk_count_ * 2 + kRansLengthsAt);
@@ -66,11 +66,11 @@ class Encoder {
   }
 
  private:
-  // A lane of a chunk; one that is not in use has nothing to code.
+  // The state of a lane of a chunk. An unused lane has no symbols.
   struct Lane {
     LaneU32 chunk, index;
     LaneBool in_use;
-    LaneU32 length;  // of the chunk
+    LaneU32 length;  // symbols of the chunk
     LaneU32 symbols, last_at;
   };
 
@@ -82,12 +82,12 @@ class Encoder {
     return {chunk, index, in_use, length, symbols, begin + index + (symbols - 1) * lanes_};
   }
 
-  // Codes the lane's symbols from the last to the first; the state after them. on_word(state) for each word that leaves
-  // the state: its low half.
+  // Codes the lane's symbols from the last to the first and returns the final state. Calls on_word(state) for each word
+  // that leaves the state: its low half.
   template <class OnWord>
   LaneU32 run(const Lane& lane, const OnWord& on_word) {
     LaneVar state(k_, kRansLow), at(k_, lane.last_at);
-    // A symbol is asked for a turn before; behind the lane's first there is none, and that of the item serves.
+    // A symbol is loaded one iteration ahead. Past the lane's first symbol, that of the item is loaded instead.
     const auto symbol_at = [&](const LaneU32& place) {
       return zext<u32>(item_.src.at(select(place < item_.src_size, place, 0)).load());
     };

@@ -1,5 +1,5 @@
-// rANS with a word stream for each lane. The decoder turns over all lanes of a chunk for each row of symbols: their
-// states do not depend on each other, which is what keeps several multiplications in flight.
+// rANS with a word stream for each lane. The decoder advances all lanes of a chunk for each row of symbols. Their
+// states are independent, so several multiplications overlap.
 #include "kernels/entropy/rans_chunked_reference.hpp"
 
 #include <algorithm>
@@ -17,7 +17,7 @@ struct Table {
   }
 };
 
-// Reads the chunk at `at` of the stream and moves behind it.
+// Reads the chunk at `at` of the stream and advances `at` past it.
 StreamStatus read_chunk(std::span<const uint8_t> src, uint32_t length, size_t& at, RansChunk& chunk) {
   if (at >= src.size()) return StreamStatus::input_overrun;
   chunk = {length, src[at], src.data() + at + 1, nullptr};
@@ -80,7 +80,7 @@ class ChunkDecoder {
     const uint8_t* end;
   };
 
-  // False when the lane needs a word that it does not have.
+  // Decodes a symbol. False if the lane needs a word but has none left.
   bool step(Lane& lane, uint8_t& symbol) const {
     const Slot slot = slots_[lane.state & ((1u << scale_bits_) - 1)];
     symbol = slot.symbol;
@@ -96,7 +96,7 @@ class ChunkDecoder {
   std::vector<Slot> slots_;
 };
 
-// Codes a chunk backwards. The words of each lane come out last first.
+// Codes a chunk backwards. The words of each lane are produced last first.
 struct ChunkEncoder {
   std::array<uint32_t, kMaxRansLanes> states;
   std::array<std::vector<uint16_t>, kMaxRansLanes> words;

@@ -1,12 +1,13 @@
-// What the rANS encoders know of a symbol, and the step they take with it. A division is the high half of a product
-// with the reciprocal, which is the quotient or one less.
+// The rANS encoders' table of symbols, and the encoding step. The division is the high half of a product with the
+// reciprocal, which is the quotient or one less, and is then corrected.
 #pragma once
 
 #include "kernels/entropy/frequencies.hpp"
 
 namespace ptxkit::kernels {
 
-// Two words for each symbol: its frequency, and above that where its slots start; the reciprocal of its frequency.
+// Writes two words for each symbol: its frequency with the start of its slots in the high half, and the reciprocal of
+// its frequency.
 inline void write_rans_entries(dsl::Kernel& k, LaneSymbols& frequencies, const SymbolWords& entries) {
   using namespace dsl;
   LaneVar start(k, exclusive_sum(frequencies.sum()));
@@ -24,7 +25,7 @@ class RansEntry {
   RansEntry(const SymbolWords& entries, const LaneU32& symbol)
       : RansEntry(entries.at(dsl::times<2>(symbol)).load_vector<2>()) {}
 
-  // Whether a state gives up its low half, a word, before it takes the symbol.
+  // Whether the state emits its low half, a word, before it takes the symbol.
   template <class ScaleBits>
   LaneBool gives_up(const LaneU32& state, const ScaleBits& scale_bits) const {
     return state >> (32 - scale_bits) >= frequency_;

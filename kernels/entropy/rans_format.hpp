@@ -1,6 +1,6 @@
-// The rANS streams' numbers; docs/entropy.md has the formats.
-// Source: J. Duda, "Asymmetric numeral systems", arXiv:1311.2540; the byte-wise renormalisation follows F. Giesen's
-// "Interleaved entropy coders", arXiv:1402.3392, with words of 16 bits.
+// Constants of the rANS streams; docs/entropy.md describes the formats. Source: J. Duda, "Asymmetric numeral systems",
+// arXiv:1311.2540; renormalisation by whole words follows F. Giesen's "Interleaved entropy coders", arXiv:1402.3392,
+// with words of 16 bits.
 #pragma once
 
 #include <cstdint>
@@ -15,7 +15,7 @@ inline constexpr std::string_view kRansChunkedDecode = "rans_chunked_decode";
 inline constexpr std::string_view kRansWarpEncode = "rans_warp_encode";
 inline constexpr std::string_view kRansWarpDecode = "rans_warp_decode";
 
-inline constexpr uint32_t kRansLow = 1u << 16;  // a state is at least this between symbols, and starts as this
+inline constexpr uint32_t kRansLow = 1u << 16;  // the smallest state between symbols, and the encoder's initial state
 inline constexpr uint32_t kMinScaleBits = 9;
 inline constexpr uint32_t kMaxScaleBits = 14;
 inline constexpr uint32_t kMaxRansLanes = 32;
@@ -34,7 +34,7 @@ struct RansChunkedOptions {
   uint32_t chunk_bytes = 16384;  // 1..kMaxRansChunkBytes
 };
 
-// `warp`: raw size u32, scale_bits u8, log2 of the chunk size u8; where the raw size is not 0 the table
+// `warp`: raw size u32, scale_bits u8, log2 of the chunk size u8; if the raw size is not 0, the table
 // (frequencies_reference.hpp) and the number of words of each chunk, u32; then the chunks: 32 states u32, words u16.
 inline constexpr uint32_t kRansWarpHeaderBytes = 6;
 inline constexpr uint32_t kRansWarpLanes = 32;

@@ -1,6 +1,7 @@
-// rANS, `warp`: a row of 32 symbols a turn. Each lane turns its state over; those that need a word find it by a vote
-// and the number of lanes below that need one too. The warps of a CTA share the table and take chunks in turn. Words
-// come from a ring in shared memory, since a row that waits for the device's memory waits longer than all it computes.
+// Decoding of rANS, format `warp`: a row of 32 symbols in each step. Each lane advances its state. Lanes that need a
+// word find it by a ballot and the number of lower lanes that need one too. The warps of a CTA share the table and take
+// chunks in turn. Words come from a ring in shared memory, since a row that loads them from device memory would wait
+// longer than it computes.
 #include "kernels/entropy/frequencies.hpp"
 #include "kernels/entropy/rans_format.hpp"
 #include "kernels/kernels.hpp"
@@ -13,11 +14,11 @@ using namespace dsl;
 constexpr u32 kSlots = 1u << kMaxWarpScaleBits;
 constexpr u32 kStatesBytes = 4 * kRansWarpLanes;
 constexpr u32 kWarps = kRansDecodeWarps;
-constexpr u32 kTurnRows = 4;  // of a turn that checks only once whether words and symbols are left
+constexpr u32 kTurnRows = 4;  // rows of an iteration, which checks only once whether words and symbols are left
 constexpr u32 kTurnSymbols = kTurnRows * kWarpLanes;
-constexpr u32 kPartWords = kTurnSymbols;  // of the ring, asked for at once: no turn takes more
+constexpr u32 kPartWords = kTurnSymbols;  // words that are loaded into the ring at once; no iteration takes more
 constexpr u32 kRingParts = 4;
-constexpr u32 kRingWords = kRingParts * kPartWords;  // of a warp
+constexpr u32 kRingWords = kRingParts * kPartWords;  // for each warp
 
 class Decoder {
  public:
@@ -33,7 +34,7 @@ class Decoder {
         counts_at_(item.k, 0),
         chunk_count_(item.k, 0) {}
 
-  // Everything that all warps find out for themselves; then each fills its part of the slots.
+  // Reads the stream's header in every warp. Then each warp fills its part of the slots.
   template <class Fail>
   void open(const Fail& fail_if) {
     fail_if(is_too_large(item_), StreamStatus::item_too_large);
@@ -47,7 +48,7 @@ class Decoder {
     fail_if(raw_bytes > item_.capacity, StreamStatus::output_overrun);
     fail_if((raw_bytes == 0) & (item_.src_size != kRansWarpHeaderBytes), StreamStatus::corrupt);
     item_.size_bytes = raw_bytes;
-    fail_if(raw_bytes == 0, StreamStatus::ok);  // nothing to do
+    fail_if(raw_bytes == 0, StreamStatus::ok);  // an empty stream
 
     LaneSymbols frequencies(k_);
     const WarpU32 table_bytes =
@@ -61,7 +62,7 @@ class Decoder {
     fill_slots(frequencies);
   }
 
-  // The chunks of this warp, after a barrier.
+  // Decodes the chunks of this warp. To be called after a barrier.
   void decode() {
     WarpVar at(k_, *counts_at_ + *chunk_count_ * 4), bad(k_, 0);
     k_.range(k_.constant<u32>(0), *chunk_count_, kWarpLanes, [&](const WarpU32& first) {
@@ -77,7 +78,7 @@ class Decoder {
     k_.once_per_warp([&] { failures_.at(k_.warp()).store(*bad); });
   }
 
-  // After another barrier.
+  // Combines the warps' results. To be called after another barrier.
   void close() {
     const WarpBool failed = any(failures_.at(k_.lane() % kWarps).load() != 0);
     k_.if_((!item_.has_failed()) & failed,
@@ -85,7 +86,7 @@ class Decoder {
   }
 
  private:
-  // Up to 32 chunks, one a lane: where each stands, and its words; lanes behind the last have none.
+  // Up to 32 chunks, one in each lane: their positions and numbers of words. Lanes after the last chunk have none.
   struct Chunks {
     LaneU32 words, at, bytes;
     WarpU32 end;
@@ -96,12 +97,12 @@ class Decoder {
   Chunks chunks_from(const WarpU32& first, const WarpU32& chunk_count, const WarpU32& at) {
     const LaneBool there = first + k_.lane() < chunk_count;
     const LaneU32 words = load_u32(item_.src.at(*counts_at_ + select(there, first + k_.lane(), 0) * 4));
-    // What is more than a chunk can have is refused; it must not wrap the sums.
+    // Values above what a chunk can have are reduced to one that is refused, so that they do not wrap the sums.
     const LaneU32 bytes = select(there, min(words, chunk_bytes() + 1) * 2 + kStatesBytes, 0);
     return {select(there, words, 0), at + exclusive_sum(bytes), bytes, at + reduce_add(bytes)};
   }
 
-  // Every chunk has its place in the stream, and nothing is behind the last.
+  // Checks that every chunk is inside the stream and that nothing follows the last one.
   template <class Fail>
   void check_structure(const WarpU32& chunk_count, const Fail& fail_if) {
     WarpVar at(k_, *counts_at_ + chunk_count * 4);
@@ -119,12 +120,13 @@ class Decoder {
     fail_if(*at != item_.src_size, StreamStatus::corrupt);
   }
 
-  // A slot's symbol in bits 0 to 7, its symbol's frequency less one in 8 to 19, its number among the symbol's from 20.
+  // Fills the slots. A slot has its symbol in bits 0 to 7, the symbol's frequency minus one in bits 8 to 19, and its
+  // index among the symbol's slots from bit 20 on.
   void fill_slots(LaneSymbols& frequencies) {
     LaneVar start(k_, exclusive_sum(frequencies.sum()));
     for_lane_symbols(k_, [&](auto j, const LaneU32& s) {
       k_.if_(k_.warp() == j % kWarps, [&] {
-        // All lanes fill the slots of one symbol of each lane, one lane after the other: no lane waits for a long run.
+        // All lanes together fill the slots of one lane's symbol after the other: no lane waits for a long run.
         k_.range(k_.constant<u32>(0), u32{kWarpLanes}, 1, [&](const auto& lane) {
           const WarpU32 symbol = shuffle(s, lane), frequency = shuffle(*frequencies[j], lane),
                         first = shuffle(*start, lane);
@@ -136,7 +138,7 @@ class Decoder {
     });
   }
 
-  // What a state becomes with the symbol of its slot, before it takes a word.
+  // The next state, given the slot of the present one, before it takes a word.
   LaneU32 next_state(const LaneU32& state, const LaneU32& slot) const {
     return ((slot >> 8 & 0xFFF) + 1) * (state >> *scale_bits_) + (slot >> 20);
   }
@@ -147,7 +149,7 @@ class Decoder {
     LaneVar state(k_, load_u32(states.at(k_.lane() * 4)));
     WarpVar next(k_, 0), row(k_, 0), bad(k_, ballot(*state < kRansLow));
     const WarpU32 slot_mask = (k_.constant<u32>(1) << *scale_bits_) - 1;
-    // The ring holds the words from an address on that is a multiple of 8. A stream at an odd address has none.
+    // The ring holds the words from an address that is a multiple of 8. It is not used for a stream at an odd address.
     const auto excess = trunc<u32>(words.address()) & 7;
     const auto source = item_.src.at(at + kStatesBytes - excess);
     const WarpU32 skipped = excess / 2;
@@ -155,7 +157,7 @@ class Decoder {
         select(excess % 2 == 0, (item_.src_size - (at + kStatesBytes - excess)) / (2 * kPartWords), 0);
     WarpVar parts(k_, 0);
     std::array<LaneVar, 2> asked{LaneVar(k_, 0), LaneVar(k_, 0)};
-    // Four words a lane; they are kept later, so that nothing waits for them.
+    // Loads four words for each lane. They are kept later, so that no instruction waits for them.
     const auto ask = [&](const WarpBool& asks) {
       k_.if_(asks, [&] {
         const auto loaded = source.assume_aligned<8>("the address less its excess")
@@ -174,13 +176,13 @@ class Decoder {
         k_.sync_warp();
       });
     };
-    k_.sync_warp();  // the chunk before has been read
+    k_.sync_warp();  // the previous chunk's words have been read
     unrolled<kRingParts - 1>([&](auto) {
       const WarpBool asks = *parts < parts_there;
       ask(asks);
       keep(asks);
     });
-    // Whole rows while each lane could take a word in each of them.
+    // Iterations of whole rows, as long as each lane could take a word in each of them.
     k_.warp_loop([&](auto& turns) {
       turns.break_if((*row + kTurnSymbols > length) | (*next + kTurnSymbols > word_count) |
                      (skipped + *next + kPartWords > *parts * kPartWords));
@@ -197,7 +199,7 @@ class Decoder {
         state = select(needs, turned << 16 | zext<u32>(ring_.at(place % kRingWords).load()), turned);
         next += popc(needing);
       });
-      k_.sync_warp();  // what is kept now may take the place of words that were just read
+      k_.sync_warp();  // every lane has read the words that are now overwritten
       keep(asks);
       row += kTurnSymbols;
     });

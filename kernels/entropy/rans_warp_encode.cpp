@@ -1,6 +1,6 @@
-// rANS, `warp`: a row of 32 symbols a turn, from the last row of the last chunk to the first of the first. Words are
-// written in front of each other from the end of the room, which needs no count of them before; in the end all chunks
-// move down to where the table ends.
+// Encoding of rANS, format `warp`: a row of 32 symbols in each step, from the last row of the last chunk to the first
+// row of the first chunk. Words are written backwards from the end of the output range, so they need not be counted
+// first. Finally all chunks are moved down to the end of the table.
 #include "kernels/entropy/rans_entries.hpp"
 #include "kernels/entropy/rans_format.hpp"
 #include "kernels/kernels.hpp"
@@ -12,9 +12,9 @@ using namespace dsl;
 using Option = Expr<u32, Rate::block>;
 
 constexpr u32 kStatesBytes = 4 * kRansWarpLanes;
-constexpr u32 kTurnRows = 4;  // of a turn that checks only once whether there is room
+constexpr u32 kTurnRows = 4;  // rows of an iteration, which checks only once whether there is room
 constexpr u32 kTurnSymbols = kTurnRows * kWarpLanes;
-constexpr u32 kMoveWords = 4;  // u32 of a lane in a turn of moving
+constexpr u32 kMoveWords = 4;  // u32 that a lane moves in an iteration
 
 class Encoder {
  public:
@@ -30,7 +30,7 @@ class Encoder {
         state_(item.k, 0),
         chunks_at_(item.k, 0) {}
 
-  // The item is not empty.
+  // Encodes an item that is not empty.
   template <class Fail>
   void encode(const Fail& fail_if) {
     LaneSymbols frequencies(k_);
@@ -60,8 +60,8 @@ class Encoder {
   }
 
  private:
-  // Turns the states over a row of symbols. Returns the words that go in front of to_, which the caller has to move:
-  // on_words(word, leaves, leaving), `leaves` being true in lanes that have one, of which `leaving` is the mask.
+  // Advances the states by a row of symbols. Calls on_words(word, leaves, leaving) for the words that go in front of
+  // to_, which the callee has to move. `leaves` is true in lanes with a word; `leaving` is their mask.
   template <class Active, class OnWords>
   void encode_row(const LaneU32& symbol, const Active& active, const OnWords& on_words) {
     const RansEntry entry(entries_, symbol);
@@ -71,16 +71,16 @@ class Encoder {
     state_ = select(active(k_.constant(true)), next, *state_);
   }
 
-  // Leaves to_ where the chunk's words begin, or below chunks_at_ where there is no room for them.
+  // Leaves to_ at the beginning of the chunk's words, or below chunks_at_ if they do not fit.
   void encode_chunk(const WarpU32& begin, const WarpU32& length) {
     state_ = k_.constant<u32>(kRansLow);
     WarpVar row(k_, align_down<kWarpLanes>(length + (kWarpLanes - 1)));
-    // Rows one by one until what is left is whole turns.
+    // Single rows until the remaining rows are whole iterations.
     k_.warp_loop([&](auto& rows) {
       rows.break_if((*row % kTurnSymbols == 0) & (*row <= length));
       encode_careful_row(begin, length, row, rows);
     });
-    // Words from an even address on; where the room's end is odd there are none.
+    // Words are stored from an even address on. If the end of the output range is odd, this path is not used.
     const WarpU32 excess = trunc<u32>(item_.dst.address());
     const WarpBool is_even = (excess + item_.capacity) % 2 == 0;
     const auto words = item_.dst.align_down<2>().template as<u16>();
@@ -91,7 +91,7 @@ class Encoder {
           [&](auto i) { ahead[i] = zext<u32>(from.at(std::integral_constant<u32, i * kWarpLanes>{}).load()); });
     };
     k_.if_((*row != 0) & (*row <= length), [&] { look_ahead(*row - kTurnSymbols); });
-    // Turns while each lane could give up a word in each row.
+    // Iterations as long as every lane could emit a word in each row.
     k_.warp_loop([&](auto& turns) {
       turns.break_if((*row == 0) | (*row > length) | !is_even | (*to_ < *chunks_at_ + 2 * kTurnSymbols));
       const std::array<LaneU32, kTurnRows> symbols{*ahead[0], *ahead[1], *ahead[2], *ahead[3]};
@@ -107,15 +107,15 @@ class Encoder {
             });
       });
     });
-    // The rest one by one, where there is little room, or the room's end is odd.
+    // Single rows for the rest: if little room is left, or if the end of the output range is odd.
     k_.warp_loop([&](auto& rows) {
       rows.break_if((*row == 0) | (*to_ < *chunks_at_));
       encode_careful_row(begin, length, row, rows);
     });
   }
 
-  // The row in front of `row`, in which lanes may be behind the chunk's end. Writes nothing where the room is too
-  // small.
+  // Encodes the row in front of `row`, whose last lanes may be past the chunk's end. Writes nothing if there is too
+  // little room.
   template <class Loop>
   void encode_careful_row(const WarpU32& begin, const WarpU32& length, WarpVar& row, Loop& rows) {
     row -= kWarpLanes;
@@ -135,7 +135,8 @@ class Encoder {
     rows.break_if(*overrun != 0);
   }
 
-  // Moves what stands at the end of the room down to chunks_at_. A turn reads all that it moves before it writes.
+  // Moves the chunks from the end of the output range down to chunks_at_. An iteration reads all its words before it
+  // writes.
   void move_down() {
     WarpVar from(k_, *to_), to(k_, *chunks_at_);
     const WarpU32 distance = *to_ - *chunks_at_;
@@ -148,10 +149,10 @@ class Encoder {
       from += count;
       to += count;
     };
-    k_.sync_warp();  // all of it is written
+    k_.sync_warp();  // all words have been written
     k_.warp_loop([&](auto& once) {
       once.break_if((distance == 0) | (*from == item_.capacity));
-      // To where a word may be written.
+      // Bytes up to an address at which a word may be written.
       const WarpU32 excess = trunc<u32>(item_.dst.address()) % 4;
       const auto aligned = item_.dst.align_down<4>().template as<u32>();
       move_bytes(min((0 - (excess + *to)) % 4, item_.capacity - *from));
@@ -182,7 +183,7 @@ class Encoder {
   Kernel& k_;
   SymbolWords counts_, entries_;
   Option scale_bits_, chunk_bits_;
-  WarpVar to_;  // what has been written begins here
+  WarpVar to_;  // the beginning of what has been written
   LaneVar state_;
   WarpVar chunks_at_;
 };
@@ -205,7 +206,7 @@ KernelDefinition rans_warp_encode() {
           item.dst.at<5>().store(trunc<u8>(chunk_bits));
         });
         item.size_bytes = item.k.constant(u32{kRansWarpHeaderBytes});
-        fail_if(item.src_size == 0, StreamStatus::ok);  // that is all
+        fail_if(item.src_size == 0, StreamStatus::ok);  // an empty stream
         Encoder(item, counts.data(), entries.data(), scale_bits, chunk_bits).encode(fail_if);
       });
 }

@@ -1,5 +1,5 @@
-// rANS with 32 states and one word stream a chunk: in every row of 32 symbols the lanes that need a word take the next
-// ones in order of their numbers.
+// rANS with 32 states and one word stream for each chunk: in every row of 32 symbols the lanes that need a word take
+// the next ones in the order of the lanes.
 #include "kernels/entropy/rans_warp_reference.hpp"
 
 #include <algorithm>
@@ -16,7 +16,7 @@ struct Slot {
   uint8_t symbol;
 };
 
-// Codes a chunk backwards; words come out last first.
+// Codes a chunk backwards. Words are produced last first.
 void encode_chunk(std::span<const uint8_t> chunk, uint32_t scale_bits,
                   const std::array<uint16_t, kSymbols>& frequencies, const std::array<uint32_t, kSymbols>& starts,
                   std::array<uint32_t, kRansWarpLanes>& states, std::vector<uint16_t>& words) {

@@ -1,8 +1,8 @@
-// From matches to an LZ block in two passes, a warp for each segment: the first counts what each segment will write,
-// the second adds up what the segments before it wrote and puts everything in its place.
+// Writes an LZ block from matches in two passes, with a warp for each segment. The first pass counts what each segment
+// will write. The second sums the counts of the previous segments and writes everything to its position.
 //
-// The parse takes whatever stands at the next position, 32 of them a turn: from a position the next match is one bit
-// scan away, and what lies between are literals.
+// The parse is greedy: it takes the match at the next position if there is one. A window has 32 positions; the next
+// match is one bit scan away, and the positions up to it are literals.
 #include "kernels/kernels.hpp"
 #include "kernels/lz77/lz_item.hpp"
 #include "kernels/transform.hpp"
@@ -16,18 +16,18 @@ using Matches = FixedLzMatchWords;
 constexpr u32 kWords = kLzMatchWords;
 constexpr u32 kCountWords = 4;
 
-// A window of 32 positions: which begin a token, and which of those are matches.
+// A window of 32 positions: masks of those that begin a token, and of those that begin a match.
 struct Window {
   LaneU32 position, length, offset;
   WarpU32 tokens, matches;
 };
 
-// on_window(window) for the windows of a segment.
+// Calls on_window(window) for the windows of a segment.
 template <class OnWindow>
 void parse(Kernel& k, const Matches& matches, const BlockU32& size, const WarpU32& segment, const OnWindow& on_window) {
   const WarpU32 begin = segment * kLzSegmentBytes;
   const WarpU32 end = begin + min(size - begin, kLzSegmentBytes);
-  WarpVar next(k, begin);  // where the next token begins
+  WarpVar next(k, begin);  // the beginning of the next token
   k.range(begin, end, kWarpLanes, [&](const WarpU32& base) {
     const LaneU32 position = base + k.lane();
     const LaneBool inside = position < end;
@@ -39,8 +39,8 @@ void parse(Kernel& k, const Matches& matches, const BlockU32& size, const WarpU3
       const WarpU32 at = *next - base;
       steps.break_if((at >= kWarpLanes) | (*next >= end));
       const WarpU32 ahead = can_match & (k.constant<u32>(0xFFFFFFFF) << at);
-      const WarpU32 lane = ctz(ahead);  // 32 when there is no match ahead
-      // Tokens from `at` to the match, the match included.
+      const WarpU32 lane = ctz(ahead);  // 32 if there is no match ahead
+      // The tokens from `at` up to and including the match.
       tokens |= (shift_left(2, lane) - 1) & (k.constant<u32>(0xFFFFFFFF) << at) & all_inside;
       taken |= ahead & (0 - ahead);
       next = select(ahead == 0, base + kWarpLanes, base + lane + shuffle(length, lane & (kWarpLanes - 1)));
@@ -49,7 +49,7 @@ void parse(Kernel& k, const Matches& matches, const BlockU32& size, const WarpU3
   });
 }
 
-// The segment of a CTA; a CTA past the end of its item leaves the kernel. Counts of an item begin at `first_count`.
+// The segment of a CTA. A CTA past the end of its item exits. The item's counts begin at `first_count`.
 struct Segment : LzItem {
   Segment(Kernel& k, const LzSizes& sizes, const BlockU32& largest_bytes)
       : LzItem(k, sizes, largest_bytes, lz_parts<kLzSegmentBytes>(largest_bytes)),
@@ -59,7 +59,7 @@ struct Segment : LzItem {
   BlockU32 first_count;
 };
 
-// Room for lz_block_bound(N), a multiple of the strides' unit where N is one.
+// Room for lz_block_bound(N), a multiple of the strides' unit if N is one.
 constexpr SizeExpr kLzBlockRoom =
     N + N / 128 * 16 + N / (4 * kLzSegmentBytes) * 16 + (kLzBlockHeaderBytes + kStrideUnitBytes);
 
@@ -113,7 +113,7 @@ KernelDefinition demux_scatter() {
         const auto matches = item.matches_of(all_matches);
         const auto block_at = times<kStrideUnitBytes>(zext<u64>(item.index) * zext<u64>(dst_stride_16));
         const auto dst = all_blocks.at(block_at);
-        // What stands before this segment, and in all.
+        // The counts of the whole block, and of the segments before this one.
         LaneVar literals(k, 0), taken(k, 0), words(k, 0), literals_before(k, 0), taken_before(k, 0), words_before(k, 0);
         const WarpU32 segment = item.part;
         for_each_lane(k, lz_parts<kLzSegmentBytes>(size), [&](const LaneU32& other) {
@@ -146,7 +146,7 @@ KernelDefinition demux_scatter() {
         WarpVar literal(k, literals_at + reduce_add(*literals_before));
         WarpVar match(k, lengths_at + reduce_add(*taken_before));
         WarpVar word(k, reduce_add(*words_before) + kLzBlockHeaderBytes / 4);
-        WarpVar flags(k, 0), held(k, 0);  // bits that make no whole word yet
+        WarpVar flags(k, 0), held(k, 0);  // bits of an incomplete flag word, and their number
         const auto store_word = [&](const WarpU32& value) {
           k.once_per_warp([&] { dst.as<u32>().at(*word).store(value); });
           word += 1;

@@ -1,6 +1,6 @@
-// From an LZ block back to bytes, one warp a block: 32 tokens a turn. A prefix sum of their lengths gives each its
-// place; literals go there at once, then matches whose source was there before the turn, eight at a time, then the
-// others one after the other, each by the whole warp.
+// Decodes an LZ block with one warp, 32 tokens in each iteration. A prefix sum of their lengths gives each its
+// position. Literals are written first, then the matches whose source is complete, eight at a time, then the others one
+// after the other, each by the whole warp.
 #include <bit>
 
 #include "kernels/kernels.hpp"
@@ -14,7 +14,7 @@ using namespace dsl;
 
 class Decoder {
  public:
-  // A far match is two words of the list: its place, then offset and length.
+  // A far match has two words in the list: its position, then its offset and length.
   static constexpr u32 kListWords = 2 * kWarpLanes;
   static constexpr u32 kOffsetBits = std::bit_width(kLzMaxOffset);
   using List = Ptr<shared, u32, 16, Rate::warp>;
@@ -42,7 +42,7 @@ class Decoder {
     fail_if(size > item_.src_size, StreamStatus::input_overrun);
     fail_if(size < item_.src_size, StreamStatus::corrupt);
     item_.size_bytes = raw_bytes_;
-    WarpVar end(k_, 0);  // of the segment
+    WarpVar end(k_, 0);  // the end of the segment
     k_.warp_loop([&](auto& batches) {
       batches.break_if(*at_ >= raw_bytes_);
       end = select(*at_ == *end, min(raw_bytes_, *end + kLzSegmentBytes), *end);
@@ -53,7 +53,7 @@ class Decoder {
   }
 
  private:
-  // The tokens of the next flag word, but none behind the end of the segment. False where something is wrong.
+  // Decodes the tokens of the next flag word, up to the end of the segment. False if the block is malformed.
   WarpBool decode_tokens(const WarpU32& end) {
     mark_warp(k_, Mark::parse, *at_);
     WarpVar good(k_, 0);
@@ -89,9 +89,9 @@ class Decoder {
     return *good != 0;
   }
 
-  // Matches whose source ends before the turn begins. Each eight lanes take two at a time, all bytes of which are asked
-  // for before one is written. Sources are asked for in L2 first: what lies far back is not there any more, as the
-  // output of all blocks that are being decoded is larger.
+  // Copies the matches whose source ends before this iteration's output. Every eight lanes copy two matches at a time
+  // and load their first bytes before storing any. Sources are first prefetched into L2: distant ones are no longer
+  // there, since the output of all blocks that are being decoded exceeds L2.
   void copy_far(const WarpU32& mask, const LaneBool& far, const LaneU32& begins, const LaneU32& lengths,
                 const LaneU32& offsets) {
     constexpr u32 kGroup = 8, kGroups = kWarpLanes / kGroup, kEach = 2;
@@ -109,7 +109,7 @@ class Decoder {
     struct Copy {
       explicit Copy(Kernel& k) : to(k, 0), from(k, 0), length(k, 0), low(k, 0), high(k, 0) {}
       LaneVar to, from, length;
-      LaneVar low, high;  // the lane's first two bytes
+      LaneVar low, high;  // the first two bytes of the lane
     };
     k_.range(k_.constant<u32>(0), count, kGroups * kEach, [&](const WarpU32& first) {
       std::array<Copy, kEach> copies{Copy(k_), Copy(k_)};
@@ -139,7 +139,8 @@ class Decoder {
     k_.sync_warp();
   }
 
-  // A match that overlaps itself repeats its first `offset` bytes: read from those, no lane waits for another.
+  // A match that overlaps itself repeats its first `offset` bytes. All lanes read from those, so none waits for
+  // another.
   void copy_matches(const WarpU32& mask, const LaneU32& begins, const LaneU32& lengths, const LaneU32& offsets) {
     const LaneBool far = ((mask >> k_.lane() & 1) != 0) & (begins - offsets + lengths <= *at_);
     const WarpU32 far_mask = ballot(far);
@@ -162,8 +163,8 @@ class Decoder {
   List list_;
   WarpU32 raw_bytes_, literal_count_, match_count_, word_count_;
   WarpU32 literals_at_, lengths_at_;
-  WarpVar word_, literal_, match_;  // the next of each
-  WarpVar at_;                      // next byte of the room
+  WarpVar word_, literal_, match_;  // the index of the next flag word, literal and match
+  WarpVar at_;                      // the position of the next byte in the output
 };
 
 }  // namespace

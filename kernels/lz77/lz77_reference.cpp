@@ -10,7 +10,7 @@
 namespace ptxkit::kernels {
 namespace {
 
-// Bytes that agree at `a` and `b` < `a`, at most kLzMaxMatch and never past the end.
+// The number of bytes that agree at `a` and `b` < `a`: at most kLzMaxMatch, and not past the end.
 uint32_t match_length(std::span<const uint8_t> src, size_t a, size_t b) {
   const size_t limit = std::min<size_t>(src.size() - a, kLzMaxMatch);
   uint32_t length = 0;
@@ -24,8 +24,8 @@ uint32_t match_length(std::span<const uint8_t> src, size_t a, size_t b) {
   return length;
 }
 
-// body(candidate) for the links of `position`, near to far, at most `links` of them and up to `max_offset` back, until
-// it is false.
+// Calls body(candidate) for the links of `position`, near to far, at most `links` of them and at most `max_offset`
+// back, until it returns false.
 template <class Body>
 void for_candidates(const std::vector<uint32_t>& nexts, size_t position, uint32_t max_offset, uint32_t links,
                     const Body& body) {
@@ -36,7 +36,7 @@ void for_candidates(const std::vector<uint32_t>& nexts, size_t position, uint32_
   }
 }
 
-// The links alone: a third of the memory to walk over.
+// The links alone, which is a third of the memory to walk.
 std::vector<uint32_t> nexts_of(const LzMatches& matches) {
   std::vector<uint32_t> nexts(matches.size());
   for (size_t i = 0; i < nexts.size(); ++i) nexts[i] = matches[i].next;
@@ -50,7 +50,8 @@ LzMatches find_longest(std::span<const uint8_t> src, uint32_t max_offset, uint32
   for (size_t i = 0; i < src.size(); ++i) {
     uint32_t longest = kLzMinMatch - 1;
     for_candidates(nexts, i, max_offset, links, [&](uint32_t candidate) {
-      // Only a match that has the byte behind the longest is longer; that byte is there, or the search would be over.
+      // A longer match must agree in the byte after the longest so far. That byte exists, or the search would have
+      // ended.
       if (src[candidate + longest] != src[i + longest]) return true;
       const uint32_t length = match_length(src, i, candidate);
       if (length > longest) {
@@ -58,7 +59,7 @@ LzMatches find_longest(std::span<const uint8_t> src, uint32_t max_offset, uint32
         matches[i].offset = static_cast<uint32_t>(i) - candidate;
         matches[i].length = length;
       }
-      return length < std::min<size_t>(src.size() - i, kLzMaxMatch);  // none is longer
+      return length < std::min<size_t>(src.size() - i, kLzMaxMatch);  // no candidate can be longer
     });
   }
   return matches;
@@ -66,7 +67,8 @@ LzMatches find_longest(std::span<const uint8_t> src, uint32_t max_offset, uint32
 
 constexpr size_t kComparedAtOnce = 8;
 
-// What lz77_table has of one hash: the last position that entered each place, modulo 65536, and this step's first.
+// The tables of lz77_table for one hash: the last inserted position of each slot, modulo 65536, and the step's first
+// position.
 struct HashTable {
   explicit HashTable(uint32_t bits) : hash_bits(bits), last(size_t{1} << bits), firsts(1u << kLzTableNamesBits) {}
   uint16_t& last_of(uint32_t hash) { return last[hash >> (32 - hash_bits)]; }
@@ -77,7 +79,7 @@ struct HashTable {
   std::vector<size_t> firsts;
 };
 
-// The part of lz77_table that begins there.
+// Computes the part of lz77_table that begins at `begin`.
 void find_by_tables(std::span<const uint8_t> src, size_t begin, LzMatches& matches) {
   HashTable of_four(kLzTableShortBits), of_seven(kLzTableLongBits);
   const auto hashes_at = [&](size_t i) {
@@ -87,7 +89,7 @@ void find_by_tables(std::span<const uint8_t> src, size_t begin, LzMatches& match
   const size_t end = std::min(src.size() - std::min(src.size(), kComparedAtOnce - 1), begin + kLzTablePart);
   for (size_t step = begin - std::min<size_t>(begin, kLzTableBefore); step < end; step += kLzTableStep) {
     const size_t step_end = std::min(end, step + kLzTableStep);
-    for (size_t i = step_end; i-- > step;) {  // the first is left
+    for (size_t i = step_end; i-- > step;) {  // backwards, so that the first position remains
       const auto [four, seven] = hashes_at(i);
       of_four.first_of(four) = of_seven.first_of(seven) = i;
     }
@@ -160,7 +162,7 @@ LzMatches lz77_per_position_reference(std::span<const uint8_t> src, uint32_t win
         longest = length;
         matches[i] = {offset, length, 0};
       }
-      if (length == std::min<size_t>(src.size() - i, kLzMaxMatch)) break;  // none is longer
+      if (length == std::min<size_t>(src.size() - i, kLzMaxMatch)) break;  // no candidate can be longer
     }
   }
   return matches;

@@ -1,10 +1,10 @@
-// The fast match finder: what came last with the same hash, from tables in shared memory, in place of chains.
+// The fast match finder: the last position with the same hash, from tables in shared memory, without chains.
 //
-// A CTA has a part of a block, and a thread a position of each step. A step looks its positions up in two tables, by
-// the hashes of four and of seven bytes, and names them in two smaller tables, where an atomic maximum keeps the first
-// of the step. After a barrier each position compares eight bytes at the position before and at what it found in all
-// four tables, and keeps the longest match, the nearest of equals; those that found themselves to be the first enter
-// the tables. What lies before the part has entered them first, unless it is too far back.
+// A CTA has a part of a block, with a thread for each position of a step. A step looks up its positions in two tables,
+// by the hashes of four and of seven bytes, and enters their names in two smaller tables, where an atomic maximum keeps
+// the first of the step (step_table.hpp). After a barrier each thread compares eight bytes at the previous position and
+// at the positions found in all four tables, and keeps the longest match, the nearest of equals. Positions that are the
+// first of their name slot are inserted into the tables. The kLzTableBefore bytes before the part are inserted first.
 #include "kernels/kernels.hpp"
 #include "kernels/lz4/lz4_format.hpp"
 #include "kernels/lz77/lz_source.hpp"
@@ -17,7 +17,7 @@ using namespace dsl;
 using LaneVar = Var<u32, Rate::thread>;
 
 constexpr u32 kCompared = 8;
-constexpr u32 kByLane = 24;  // bytes of a match that its lane compares; beyond them the warp does
+constexpr u32 kByLane = 24;  // bytes of a match that its lane compares; the warp compares the rest
 
 void clear(Kernel& k, const Ptr<shared, u32, 16>& words, u32 count) {
   k.range(k.constant<u32>(0), count / 4, kLzTableStep, [&](const auto& first) {
@@ -26,11 +26,11 @@ void clear(Kernel& k, const Ptr<shared, u32, 16>& words, u32 count) {
   });
 }
 
-// How far back a table's last position is, modulo 65536.
+// The distance to a table's last position, modulo 65536.
 LaneU32 back_to(const LaneU32& last, const LaneU32& position) { return (position - last) & kLzMaxOffset; }
 
-// The length of the match that a lane has, given that `Known` bytes agree, by the whole warp: eight bytes a lane, the
-// last of them as far back as the match can end.
+// The length of one lane's match, of which `Known` bytes agree, measured by the whole warp: eight bytes in each lane,
+// the last of them where the longest possible match ends.
 template <u32 Known>
 WarpU32 length_by_warp(Kernel& k, const LzSource& src, const LaneU32& its_position, const LaneU32& its_offset,
                        const WarpU32& its_lane) {
@@ -45,8 +45,8 @@ WarpU32 length_by_warp(Kernel& k, const LzSource& src, const LaneU32& its_positi
   return reduce_min(select(agree == kCompared, limit, from + agree));
 }
 
-// Whole lengths, of which matches of kCompared bytes know that they have at least so many. Where the next lane's match
-// goes on with the same offset, its length says this one's.
+// The full lengths of the matches. `compared` is the number of bytes known to agree; a match with kCompared of them may
+// be longer. If the next lane's match has the same offset, this lane's length follows from it.
 LaneU32 lengths_of(Kernel& k, const LzSource& src, const LaneU32& position, const LaneU32& offset,
                    const LaneU32& compared) {
   const LaneU32 lane = k.lane();
@@ -112,7 +112,7 @@ KernelDefinition lz77_table() {
                               of_four.enter_name(four, of_four.name_of(position));
                               of_seven.enter_name(seven, of_seven.name_of(position));
                             });
-                            k.barrier();  // all have looked up, and are named
+                            k.barrier();  // all positions have been looked up and named
                             const LaneU32 four_first = of_four.first_named(four),
                                           seven_first = of_seven.first_named(seven);
                             k.if_(step >= begin, [&] {
@@ -137,7 +137,7 @@ KernelDefinition lz77_table() {
                             });
                             k.if_(hashed & (four_first == position), [&] { of_four.enter(four, position); });
                             k.if_(hashed & (seven_first == position), [&] { of_seven.enter(seven, position); });
-                            k.barrier();  // the step has been entered
+                            k.barrier();  // the step has been inserted
                           });
                 });
 }

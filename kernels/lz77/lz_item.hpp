@@ -1,4 +1,4 @@
-// The frame of the LZ77 kernels: which block of the launch a CTA has, and which part of it.
+// The common part of the LZ77 kernels: the block of the launch that a CTA works on, and the part of the block.
 #pragma once
 
 #include "kernels/lz77/abi.hpp"
@@ -12,18 +12,18 @@ using FixedLzMatchWords = dsl::Ptr<dsl::read_only, dsl::u32>;
 
 inline constexpr dsl::u32 kLzMatchWords = sizeof(LzMatch) / sizeof(dsl::u32);
 
-// Parts of `PartBytes` that so many bytes have.
+// The number of parts of `PartBytes` in so many bytes.
 template <dsl::u32 PartBytes>
 BlockU32 lz_parts(const BlockU32& bytes) {
   return (bytes + (PartBytes - 1)) / PartBytes;
 }
 
 struct LzItem {
-  // `parts`: CTAs of each item.
+  // `parts` is the number of CTAs for each item.
   LzItem(dsl::Kernel& k, const LzSizes& sizes, const BlockU32& largest_bytes, const BlockU32& parts)
       : index(k.block() / parts), part(k.block() % parts), item_bytes(largest_bytes), size(sizes.at(index).load()) {}
 
-  // Where the item's bytes begin, and its matches, of which each position has `APosition`.
+  // The beginning of the item's bytes, and of its matches, of which each position has `APosition`.
   template <class Source>
   auto bytes_of(const Source& src) const {
     const BlockU32 stride_16 = item_bytes / kStrideUnitBytes;
@@ -36,7 +36,7 @@ struct LzItem {
   }
 
   BlockU32 index, part;
-  BlockU32 item_bytes, size;  // of the largest, and of this one
+  BlockU32 item_bytes, size;  // of the largest item, and of this one
 };
 
 }  // namespace ptxkit::kernels

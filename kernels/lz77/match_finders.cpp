@@ -1,6 +1,6 @@
-// The match finders. Candidates are found through links: every position knows the nearest earlier one with its hash, so
-// a position's bucket is a list from near to far. The list does not depend on the order in which anything runs, and the
-// longest match of it, the nearest of equals, does not either.
+// Match finders with hash chains. Every position has a link to the nearest earlier position with the same hash, so a
+// position's chain is ordered from near to far. The chain does not depend on the order of execution, and neither does
+// its longest match, the nearest of equals.
 #include "kernels/kernels.hpp"
 #include "kernels/lz4/lz4_format.hpp"
 #include "kernels/lz77/lz_source.hpp"
@@ -16,15 +16,15 @@ using Matches = LzMatchWords;
 using FixedMatches = FixedLzMatchWords;
 
 constexpr u32 kWords = kLzMatchWords;
-constexpr u32 kOwnedBuckets = (1u << kLzHashBits) / kLzLinkBlocks;  // of a warp of lz77_link
+constexpr u32 kOwnedBuckets = (1u << kLzHashBits) / kLzLinkBlocks;  // buckets of a warp of lz77_link
 
-// The item of a CTA whose threads have so many positions each.
+// The item of a CTA whose threads have `Positions` positions each.
 template <u32 Positions = 1>
 LzItem item_of_threads(Kernel& k, const LzSizes& sizes, const BlockU32& item_bytes) {
   return LzItem(k, sizes, item_bytes, lz_parts<kLzBlockThreads * Positions>(item_bytes));
 }
 
-// The first position of this thread; threads past the end leave the kernel.
+// The first position of this thread. Threads past the end exit.
 template <u32 Positions = 1>
 LaneU32 position_of_thread(Kernel& k, const LzItem& item) {
   const LaneU32 position = (item.part * kLzBlockThreads + k.thread()) * Positions;
@@ -32,7 +32,8 @@ LaneU32 position_of_thread(Kernel& k, const LzItem& item) {
   return position;
 }
 
-// body(candidate, loop) for the links of `position`, near to far, at most `Links` of them and up to `MaxOffset` back.
+// Calls body(candidate, loop) for the links of `position`, near to far, at most `Links` of them and at most `MaxOffset`
+// back.
 template <u32 MaxOffset, u32 Links, class Linked, class Body>
 void for_candidates(Kernel& k, const Linked& matches, const LaneU32& position, const Body& body) {
   LaneVar next(k, matches.at(position * kWords + 2).load());
@@ -45,8 +46,8 @@ void for_candidates(Kernel& k, const Linked& matches, const LaneU32& position, c
   });
 }
 
-// The longest candidate of `position`, the nearest of equals, is written to its match. One that is longer than the
-// longest so far has the four bytes up to the one behind that, so these are looked at first.
+// Stores the longest candidate of `position`, the nearest of equals, in its match. A longer candidate must agree in the
+// four bytes that end one byte after the longest so far, so these are compared first.
 template <u32 MaxOffset, u32 Links>
 void find_longest(Kernel& k, const Source& src, const Matches& matches, const LaneU32& position) {
   const LaneU32 limit = longest_match(src, position);
@@ -61,7 +62,7 @@ void find_longest(Kernel& k, const Source& src, const Matches& matches, const La
         last_bytes = src.word_at(position + (min(length, limit - 1) - (kLzMinMatch - 1)));
       });
     });
-    chain.break_if(*longest >= limit);  // none is longer
+    chain.break_if(*longest >= limit);  // no candidate can be longer
   });
   matches.at(position * kWords).store(*offset);
   matches.at(position * kWords + 1).store(select(*offset == 0, 0, *longest));
@@ -78,19 +79,20 @@ KernelSpec spec_of(std::string_view name, u32 positions_a_thread, std::vector<Bu
 
 }  // namespace
 
-// Every warp goes over all positions and links those whose hash is its own, in order: within 32 of them by match.any,
-// before that by the last position of each of its buckets.
+// Every warp iterates over all positions and links those whose hash is in its part, in order. Earlier positions among
+// the same 32 are found with match.any, those before them in the last position of each bucket.
 KernelDefinition lz77_link() {
   KernelSpec spec =
       spec_of(kLz77Link, 1, {{"src", N}, {"matches", N * 12}}, "16 warps a block, each over all positions");
   spec.block = kWarpLanes;
-  spec.cost.threads_per_element = double{kLzLinkBlocks * kWarpLanes} / (4u << 20);  // the grid is always the same
+  // the size of the grid does not depend on N
+  spec.cost.threads_per_element = double{kLzLinkBlocks * kWarpLanes} / (4u << 20);
   spec.budget.shared_bytes = kOwnedBuckets * sizeof(u32);
   return define(spec, [](Kernel& k, Arg<"src", Bytes> bytes, Arg<"sizes", LzSizes> sizes,
                          Arg<"matches", Matches> all_matches, Arg<"item_bytes", u32> item_bytes) {
     const LzItem item(k, sizes, item_bytes, k.constant(kLzLinkBlocks));
     const Source src(bytes, item);
-    k.return_if(src.size == 0);  // nothing to ask for
+    k.return_if(src.size == 0);  // an empty block
     const Matches matches = item.matches_of(all_matches);
     const auto heads = k.shared<u32, kOwnedBuckets, 16>("heads");
     k.range(k.constant<u32>(0), kOwnedBuckets / kWarpLanes, 1,
@@ -103,7 +105,7 @@ KernelDefinition lz77_link() {
     const auto word_of = [&](const LaneU32& position) {
       return src.word_at(select(begins_match(position), position, 0));
     };
-    LaneVar ahead(k, word_of(lane));  // asked for a step before it is hashed
+    LaneVar ahead(k, word_of(lane));  // loaded one iteration before it is hashed
     k.range(k.constant<u32>(0), src.size, kWarpLanes, [&](const auto& base) {
       const LaneU32 position = base + lane;
       const LaneBool hashed = begins_match(position);
@@ -112,7 +114,7 @@ KernelDefinition lz77_link() {
       const LaneBool mine = hashed & (hash / kOwnedBuckets == item.part);
       const LaneU32 bucket = hash % kOwnedBuckets;
       k.if_(any(mine), [&] {
-        // The others share a value, as match.any takes a turn for each that differs.
+        // The other lanes share one value, since match.any takes time for each distinct value.
         const LaneU32 same = match_any(select(mine, bucket, kOwnedBuckets));
         const LaneU32 earlier = same & k.lanes_below();
         const LaneU32 head = heads.load(bucket);
@@ -123,7 +125,7 @@ KernelDefinition lz77_link() {
         });
         k.sync_warp();
       });
-      // The last three positions begin no match: the first warp says so.
+      // The last three positions begin no match. The first warp writes their links.
       k.if_((item.part == 0) & (position < src.size) & !hashed,
             [&] { matches.at(position * kWords + 2).store(k.constant<u32>(0)); });
     });
@@ -191,7 +193,7 @@ KernelDefinition lz77_per_position() {
                       longest = length;
                       best = offset;
                     });
-                    offsets.break_if(length >= longest_match(src, position));  // none is longer
+                    offsets.break_if(length >= longest_match(src, position));  // no candidate can be longer
                   });
                   const auto to = item.matches_of(matches).at(position * kWords);
                   to.store(*best);
@@ -215,7 +217,7 @@ KernelDefinition lz77_topk() {
         for_candidates<kLzMaxOffset, kLzMaxLinks>(k, matches, position, [&](const LaneU32& candidate, auto&) {
           const LaneU32 found = match_length(k, src, position, candidate);
           LaneVar length(k, select(found < kLzMinMatch, 0, found)), offset(k, position - candidate);
-          unrolled<kLzTopK>([&](auto i) {  // the better one stays, the other goes on to the next place
+          unrolled<kLzTopK>([&](auto i) {  // the better candidate stays, the other is compared with the next place
             const LaneBool better = *length > *lengths[i];
             const LaneU32 worse_length = select(better, *lengths[i], *length);
             const LaneU32 worse_offset = select(better, *offsets[i], *offset);
