@@ -1,15 +1,16 @@
-# Files of the repository that a program carries in itself.
+# Embeds files of the repository in a program.
 #   ptxkit_embed(TARGET NAMESPACE::symbol files...)
-# adds a source to TARGET that defines `const ptxkit::EmbeddedFile symbol[]` (support/embedded.hpp) and
-# `const size_t symbol_count`, one element a file, in the order given, named by the file's name without its folder.
-# The same file is a script: with -P it writes that source, so that touching an embedded file rebuilds only it.
+# adds a source to TARGET that defines `const ptxkit::EmbeddedFile symbol[]` (support/embedded.hpp) and `const size_t
+# symbol_count`, with one element for each file in the given order, named by the file's name without its folder.
+# The file is also a script: with -P it writes that source, so that a change of an embedded file rebuilds only the source.
 
 if(CMAKE_SCRIPT_MODE_FILE)
   set(body "")
   set(count 0)
   string(REPLACE "|" ";" FILES "${FILES}")
   foreach(file IN LISTS FILES)
-    # Hex, not a string literal: no delimiter to clash with, no limit on length, and lists eat no semicolons.
+    # Hex instead of a string literal: no delimiter can clash, the length is not limited, and CMake lists drop no
+    # semicolons.
     file(READ ${file} hex HEX)
     get_filename_component(name ${file} NAME)
     string(REGEX REPLACE "([0-9a-f][0-9a-f])" "'\\\\x\\1'," bytes "${hex}")

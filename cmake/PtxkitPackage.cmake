@@ -1,9 +1,9 @@
-# The installed package: find_package(ptxkit), then link ptxkit::harness to test kernels of one's own, or one of the
-# libraries below alone; ptxkit::lz4 is the codec. Nothing of it needs LLVM.
+# The installed package. After find_package(ptxkit), users link ptxkit::harness to test their own kernels, or one of the
+# libraries below; ptxkit::lz4 is the codec. None of it needs LLVM.
 include(CMakePackageConfigHelpers)
 include(GNUInstallDirs)
 
-# What a test of kernels links; GoogleTest is the user's.
+# The library that tests of kernels link. The user provides GoogleTest.
 add_library(ptxkit_harness INTERFACE)
 target_link_libraries(ptxkit_harness INTERFACE
   ptxkit_emulator ptxkit_driver ptxkit_generated_launch ptxkit_objects ptxkit_report)

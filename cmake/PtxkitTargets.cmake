@@ -1,7 +1,7 @@
-# The three kinds of target this project has, with the options every one of them shares:
+# The three kinds of target in this project, and the options that they share:
 #   ptxkit_library(NAME sources... [LINK libs...])
-#   ptxkit_program(NAME sources... [LINK libs...])      lands in <build>/bin
-#   ptxkit_test(NAME sources... [LINK libs...] [LABELS labels...])   GoogleTest, one ctest entry per case
+#   ptxkit_program(NAME sources... [LINK libs...])      placed in <build>/bin
+#   ptxkit_test(NAME sources... [LINK libs...] [LABELS labels...])   GoogleTest, one ctest entry for each case
 
 include(GoogleTest)
 
@@ -18,8 +18,9 @@ if(PTXKIT_SANITIZE)
   target_link_options(ptxkit_options INTERFACE -fsanitize=${PTXKIT_SANITIZE})
 endif()
 
-# Programs that read hostile input: an overrun that a test missed ends the process and is not used. What a check finds at
-# run time is a call of __stack_chk_fail or __chk_fail. Sanitizers have checks of their own and do not work beside these.
+# Hardening for programs that read hostile input: an overrun that no test found ends the process instead of being
+# exploitable. Failed checks call __stack_chk_fail or __chk_fail at run time. Sanitizers have checks of their own and do
+# not work together with these.
 if(PTXKIT_HARDEN AND NOT PTXKIT_SANITIZE AND NOT PTXKIT_COVERAGE)
   include(CheckPIESupported)
   check_pie_supported(LANGUAGES C CXX)
@@ -46,7 +47,7 @@ if(PTXKIT_COVERAGE)
   add_compile_definitions(PTXKIT_COUNTS_LINES)  # see support/sandbox.hpp
 endif()
 
-# Counts the lines of a target that run, where PTXKIT_COVERAGE names its folder and it.
+# Counts the executed lines of a target, if the regular expression PTXKIT_COVERAGE matches its folder and name.
 function(ptxkit_count_lines name)
   file(RELATIVE_PATH folder ${CMAKE_SOURCE_DIR} ${CMAKE_CURRENT_SOURCE_DIR})
   if(PTXKIT_COVERAGE AND "${folder}/${name}" MATCHES "${PTXKIT_COVERAGE}")

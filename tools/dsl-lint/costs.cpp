@@ -25,7 +25,7 @@ bool is_dsl(const clang::NamedDecl* decl, llvm::StringRef name) {
          llvm::StringRef(decl->getQualifiedNameAsString()).starts_with("ptxkit::dsl::");
 }
 
-// The characters of a dsl::Name.
+// The text of a dsl::Name.
 std::string text_of(const clang::TemplateArgument& argument) {
   const clang::APValue* value = nullptr;
   if (argument.getKind() == clang::TemplateArgument::StructuralValue) value = &argument.getAsStructuralValue();
@@ -43,7 +43,7 @@ std::string text_of(const clang::TemplateArgument& argument) {
   return text;
 }
 
-// Every expression of a kind below `stmt`.
+// Every expression of one kind below `stmt`.
 template <class Kind>
 void collect(const clang::Stmt* stmt, std::vector<const Kind*>& into) {
   if (stmt == nullptr) return;
@@ -79,7 +79,7 @@ std::string text_of(const Size& size) {
   return text.empty() ? "0" : text;
 }
 
-// What one kernel declares and takes, in everything that its function reaches outside of the DSL.
+// Collects the memory that one kernel declares and uses, in all functions outside of the DSL that its body reaches.
 class KernelMemory : public clang::RecursiveASTVisitor<KernelMemory> {
  public:
   explicit KernelMemory(clang::ASTContext& context) : context_(context) {}
@@ -134,7 +134,7 @@ class KernelMemory : public clang::RecursiveASTVisitor<KernelMemory> {
     return true;
   }
 
-  // for (name : {"src_offsets", "dst_offsets"}) buffers.push_back({name, ...})
+  // Matches for (name : {"src_offsets", "dst_offsets"}) buffers.push_back({name, ...})
   bool VisitCXXForRangeStmt(clang::CXXForRangeStmt* loop) {
     for (const auto* literal : all_below<clang::StringLiteral>(loop->getRangeInit())) {
       names_of_[loop->getLoopVariable()].insert(literal->getString().str());
@@ -150,8 +150,8 @@ class KernelMemory : public clang::RecursiveASTVisitor<KernelMemory> {
     return true;
   }
 
-  // By name: bytes of an element; what the cost says, nothing where that is not understood; elements that the body says
-  // an item has; bytes.
+  // By name: the bytes of an element; the declared cost, absent if it is not understood; the elements that the body
+  // states for an item; and bytes.
   std::map<std::string, uint64_t> pointers;
   std::map<std::string, std::optional<Size>> buffers;
   std::map<std::string, uint64_t> elements_an_item;
@@ -168,7 +168,7 @@ class KernelMemory : public clang::RecursiveASTVisitor<KernelMemory> {
     }
   }
 
-  // The Arg that an expression is; null for everything else.
+  // The Arg type of an expression; nullptr for every other type.
   static const clang::ClassTemplateSpecializationDecl* arg_of(clang::QualType type) {
     const auto* arg = llvm::dyn_cast_or_null<clang::ClassTemplateSpecializationDecl>(
         type.getNonReferenceType()->getAsCXXRecordDecl());
@@ -189,7 +189,8 @@ class KernelMemory : public clang::RecursiveASTVisitor<KernelMemory> {
         static_cast<uint64_t>(context_.getTypeSizeInChars(type->getTemplateArgs()[1].getAsType()).getQuantity());
   }
 
-  // parameter.within(item_count): an element an item; parameter.at(...).within(constant): so many.
+  // Matches parameter.within(item_count), an element for each item, and parameter.at(...).within(constant), that many
+  // elements.
   void object_of_parameter(const clang::CXXMemberCallExpr& within) {
     const clang::Expr& object = *within.getImplicitObjectArgument()->IgnoreParenImpCasts();
     if (const std::string name = name_of_arg(object); !name.empty()) {
@@ -203,7 +204,7 @@ class KernelMemory : public clang::RecursiveASTVisitor<KernelMemory> {
     if (!name.empty() && count) elements_an_item[name] = *count;
   }
 
-  // shared<Element, Count, Align>("name"); an array begins at a multiple of Align.
+  // Matches shared<Element, Count, Align>("name"). An array begins at a multiple of Align.
   void shared_array(const clang::CallExpr& call, const clang::FunctionDecl& callee) {
     const auto* arguments = callee.getTemplateSpecializationArgs();
     const auto names = all_below<clang::StringLiteral>(call.getNumArgs() == 0 ? nullptr : call.getArg(0));
@@ -236,7 +237,7 @@ class KernelMemory : public clang::RecursiveASTVisitor<KernelMemory> {
     }
   }
 
-  // A constant, or one made from what the functions on the way here were called with.
+  // The value of a constant expression, or of one made of parameters whose arguments are known.
   std::optional<uint64_t> number(const clang::Expr* expression) const {
     expression = expression->IgnoreParenImpCasts();
     clang::Expr::EvalResult value;
@@ -264,7 +265,7 @@ class KernelMemory : public clang::RecursiveASTVisitor<KernelMemory> {
     }
   }
 
-  // A constant, or what the functions on the way here were called with.
+  // The value of a constant size, or of a parameter whose argument is known.
   std::optional<Size> size(const clang::Expr* expression) const {
     if (!is_dsl(expression->getType().getNonReferenceType()->getAsCXXRecordDecl(), "SizeExpr")) return std::nullopt;
     for (const auto* name : all_below<clang::DeclRefExpr>(expression)) {
@@ -274,7 +275,7 @@ class KernelMemory : public clang::RecursiveASTVisitor<KernelMemory> {
     clang::Expr::EvalResult value;
     if (expression->isValueDependent() || !expression->EvaluateAsRValue(value, context_)) return std::nullopt;
     const clang::APValue* found = &value.Val;
-    // A reference to a constant evaluates to where that lies.
+    // A reference to a constant evaluates to the constant's address.
     if (found->isLValue()) {
       const auto* variable = found->getLValueBase().dyn_cast<const clang::ValueDecl*>();
       const auto* constant = llvm::dyn_cast_or_null<clang::VarDecl>(variable);
@@ -293,8 +294,9 @@ class KernelMemory : public clang::RecursiveASTVisitor<KernelMemory> {
 
   clang::ASTContext& context_;
   std::set<const clang::FunctionDecl*> visited_;
-  std::map<const clang::ValueDecl*, std::set<std::string>> names_of_;  // what a loop's variable goes through
-  // Parameters of functions that were followed.
+  // the strings over which a loop's variable iterates
+  std::map<const clang::ValueDecl*, std::set<std::string>> names_of_;
+  // Known arguments of the functions that were followed.
   std::map<const clang::ValueDecl*, uint64_t> known_;
   std::map<const clang::ValueDecl*, Size> known_sizes_;
 };
@@ -336,7 +338,7 @@ class FindKernels : public clang::RecursiveASTVisitor<FindKernels> {
   }
 
  private:
-  // What has so many elements an item declares them; the rest holds whole elements.
+  // A buffer whose elements in an item are stated must declare exactly those. The others hold whole elements.
   template <class Report>
   static void check_sizes(const KernelMemory& memory, const Report& report) {
     for (const auto& [name, size] : memory.buffers) {
@@ -372,7 +374,7 @@ class FindKernels : public clang::RecursiveASTVisitor<FindKernels> {
 }  // namespace
 
 void check_costs(clang::ASTContext& context, CostFindings& findings) {
-  // What only a prelude holds stays there: to load it costs as much as to read the headers again.
+  // Declarations that only a prelude holds are not loaded: loading them costs as much as reading the headers again.
   for (clang::Decl* decl : context.getTranslationUnitDecl()->noload_decls()) {
     if (context.getSourceManager().isInMainFile(decl->getLocation())) FindKernels(context, findings).TraverseDecl(decl);
   }

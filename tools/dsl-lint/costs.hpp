@@ -1,7 +1,7 @@
-// What a kernel's declaration says of memory against what its body takes: every pointer parameter is a buffer of the
-// @pz_cost block and the other way round; buffers of which the body says, by within(), how many elements an item has,
-// declare just those; the others hold whole elements of the parameter's type; and the shared arrays add up to the
-// budget.
+// Compares the memory that a kernel declares with what its body uses. Every pointer parameter is a buffer of the
+// @pz_cost block, and every buffer is a parameter. A buffer whose elements in an item are stated by within() in the
+// body declares exactly those. The others hold whole elements of the parameter's type. The sizes of the shared arrays
+// add up to the budget.
 #pragma once
 
 namespace clang {
@@ -14,7 +14,7 @@ struct CostFindings {
   unsigned kernel_count = 0, count = 0;
 };
 
-// Looks at each function of the main file that takes nothing and returns a KernelDefinition.
+// Checks each function of the main file that has no parameters and returns a KernelDefinition.
 void check_costs(clang::ASTContext& context, CostFindings& findings);
 
 }  // namespace ptxkit::lint

@@ -1,21 +1,21 @@
-// dsl-lint: what the type system cannot say about this project's own sources, over Clang's tree of them.
+// dsl-lint: checks of this project's own sources that the type system cannot make, on Clang's syntax tree.
 //
 //   dsl-lint -p BUILD --steady NAME… FILE…
 //   dsl-lint -p BUILD --costs [--prelude HEADER] FILE…
 //   dsl-lint -p BUILD --regions FILE…
 //
-// A header that all files include before anything else, and that costs most of the time, is read once as the prelude.
+// The prelude is a header that all files include first and that takes most of the time; it is parsed once.
 //
-// Nothing that a function of the steady state reaches may wait for a whole device: no allocation, release, module,
-// stream or event is made there, and memory information is not asked for. Functions are named with their scopes, as
-// `CudaMachine::launch`; calls are followed as far as bodies are in the file, through lambdas and templates; of a
-// function whose body is elsewhere the name decides.
+// --steady: no function that the named functions reach may wait for a whole device. They must not allocate or release
+// memory, create modules, streams or events, or query memory information. Functions are named with their scopes, as
+// `CudaMachine::launch`. Calls are followed through lambdas and templates as far as bodies are in the file. A function
+// whose body is in another file is judged by its name.
 //
-// With --costs the files hold kernels, and what each declares of memory is compared with what it takes (costs.hpp).
-// With --regions they launch kernels, and regions of device memory have no size but what those declare (regions.hpp).
+// --costs: the files define kernels. The memory that each declares is compared with what it uses (costs.hpp).
+// --regions: the files launch kernels. Regions of device memory must have the sizes that kernels declare (regions.hpp).
 //
-// Exit: 0 nothing found, 1 findings, 2 wrong usage, a file that does not compile, none that holds a kernel or makes a
-// region, or a name that no file defines.
+// Exit code: 0 no finding; 1 findings; 2 wrong usage, a file that does not compile, no kernel or region in the files,
+// or a name that no file defines.
 #include <memory>
 #include <set>
 #include <string>
@@ -48,13 +48,13 @@ llvm::cl::opt<bool> regions("regions", llvm::cl::desc("find sizes of regions tha
 llvm::cl::opt<std::string> prelude("prelude", llvm::cl::desc("a header that every file begins with, read once"),
                                    llvm::cl::value_desc("HEADER"), llvm::cl::cat(category));
 
-// Members of driver::Api that wait for the device, or for more than a stream.
+// Members of driver::Api that wait for the device, or for more than one stream.
 const std::set<std::string> kDeviceWideMembers = {"mem_get_info",           "mem_alloc",     "mem_free",
                                                   "mem_host_alloc",         "mem_free_host", "module_load_data_ex",
                                                   "module_unload",          "stream_create", "stream_destroy",
                                                   "event_create",           "event_destroy", "primary_context_retain",
                                                   "primary_context_release"};
-// Functions of the driver layer that call one of them, where the body is in another file.
+// Functions of the driver layer that call one of them and have their body in another file.
 const std::set<std::string> kDeviceWideFunctions = {
     "DeviceMemory::allocate", "PinnedMemory::allocate", "Context::free_memory_bytes",
     "Context::create",        "Kernel::load",           "Kernel::load_unverified",
@@ -72,7 +72,7 @@ struct Findings {
   ptxkit::lint::RegionFindings regions;
 };
 
-// What the body of one function reaches.
+// Collects the forbidden calls that the body of a function reaches.
 class Reach : public clang::RecursiveASTVisitor<Reach> {
  public:
   Reach(clang::ASTContext& context, std::string root, Findings& findings)
@@ -112,7 +112,7 @@ class Reach : public clang::RecursiveASTVisitor<Reach> {
     for (const std::string& bad : kDeviceWideFunctions) {
       if (ends_with_name(name, bad)) return report(at, "call of " + name);
     }
-    // The standard library waits for no device.
+    // The standard library never waits for a device.
     if (!function->isInStdNamespace()) follow(function);
   }
 
@@ -200,14 +200,14 @@ class PreludeFactory : public clang::tooling::FrontendActionFactory {
   std::string output_;
 };
 
-// The sources are GCC's; their warnings are not the subject.
+// The sources are written for GCC; Clang's warnings about them are irrelevant here.
 const clang::tooling::CommandLineArguments kFlags = {"-resource-dir=" PTXKIT_CLANG_RESOURCES, "-Wno-everything"};
 
 clang::tooling::ArgumentsAdjuster appended(const clang::tooling::CommandLineArguments& flags) {
   return clang::tooling::getInsertArgumentAdjuster(flags, clang::tooling::ArgumentInsertPosition::END);
 }
 
-// The prelude, as the first of the files would read it, into `output`.
+// Compiles the prelude to `output`, with the options of the first file.
 bool precompile(clang::tooling::CommonOptionsParser& options, const std::string& output) {
   clang::tooling::ClangTool tool(options.getCompilations(), {options.getSourcePathList().front()});
   tool.appendArgumentsAdjuster([](clang::tooling::CommandLineArguments words, llvm::StringRef file) {

@@ -26,7 +26,7 @@ const clang::MemberExpr* size_of_region(const clang::Expr* expression) {
   return member != nullptr && is_size(member->getMemberDecl()) ? member : nullptr;
 }
 
-// What an expression is below conversions and temporaries.
+// The expression below conversions and temporaries.
 const clang::Expr* core(const clang::Expr* expression) {
   for (;;) {
     const clang::Expr* const inner = expression->IgnoreUnlessSpelledInSource();
@@ -40,7 +40,8 @@ bool is_call_of(const clang::Expr* expression, llvm::StringRef qualified) {
   return call != nullptr && is_named(call->getDirectCallee(), qualified);
 }
 
-// What a region may have as its size: what a call of DeclaredCosts::bytes gave, or the largest of such.
+// Whether an expression is a valid size of a region: the result of DeclaredCosts::bytes, or the maximum of such
+// results.
 bool is_declared(const clang::Expr* expression) {
   expression = core(expression);
   if (size_of_region(expression) != nullptr) return true;
@@ -57,7 +58,7 @@ bool is_declared(const clang::Expr* expression) {
          is_call_of(variable->getInit(), "ptxkit::codec::DeclaredCosts::bytes");
 }
 
-// return tl::unexpected(...)
+// Matches return tl::unexpected(...)
 bool makes_unexpected(const clang::Stmt* statement) {
   const auto* made = llvm::dyn_cast<clang::CXXConstructExpr>(statement);
   if (made != nullptr && is_named(made->getConstructor()->getParent(), "tl::unexpected")) return true;
@@ -95,13 +96,13 @@ class FindSizes : public clang::RecursiveASTVisitor<FindSizes> {
           is_declared(change->getRHS())) {
         continue;
       }
-      // Read through a reference to what is constant.
+      // Only read, through a reference to const.
       if (member->getType().isConstQualified() || member->getBase()->getType().isConstQualified()) continue;
       report(member->getMemberLoc());
     }
     return true;
   }
-  // The one function that the sizes come from gives the value of a declaration as it is, or an error.
+  // The function that computes the sizes must return the value of a declaration unchanged, or an error.
   bool VisitReturnStmt(clang::ReturnStmt* statement) {
     if (!is_in_bytes_ || statement->getRetValue() == nullptr) return true;
     ++findings_.size_count;
@@ -120,7 +121,7 @@ class FindSizes : public clang::RecursiveASTVisitor<FindSizes> {
 
  private:
   void report(clang::SourceLocation at) {
-    if (!reported_.insert(at).second) return;  // a list in braces has two forms
+    if (!reported_.insert(at).second) return;  // a braced list has two forms in the tree
     const auto& sources = context_.getSourceManager();
     llvm::outs() << sources.getExpansionLoc(at).printToString(sources)
                  << ": the size of a region is not what a kernel declares; name the region, and let "

@@ -1,5 +1,5 @@
-// Where regions of device memory have their sizes from: DeclaredCosts::bytes alone, which reads them from the @pz_cost
-// blocks of the kernels that are launched.
+// Checks the sizes of regions of device memory. They must come from DeclaredCosts::bytes, which reads them from the
+// @pz_cost blocks of the launched kernels.
 #pragma once
 
 namespace clang {
@@ -12,7 +12,7 @@ struct RegionFindings {
   unsigned size_count = 0, count = 0;
 };
 
-// Looks at everything in the main file that makes a codec::Region or touches its size.
+// Checks everything in the main file that creates a codec::Region or changes its size.
 void check_regions(clang::ASTContext& context, RegionFindings& findings);
 
 }  // namespace ptxkit::lint

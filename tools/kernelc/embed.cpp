@@ -1,10 +1,10 @@
-// kernelc-embed: writes the C++ source that carries the kernels' PTX and what `ptx-debug` said of each.
+// kernelc-embed: writes the C++ source that embeds the kernels' PTX and the verdict of `ptx-debug` on each.
 //
 //   kernelc-embed FOLDER REPORT.json OUTPUT.cpp
 //
-// FOLDER is what `kernelc emit` wrote; REPORT.json is `ptx-debug analyze --falsify --json` over its PTX files, and
-// names them by path. That analysis has already stopped the build for a kernel that is not good enough; here a file
-// that the report does not know is an error, since it would be embedded without a verdict.
+// FOLDER is the output of `kernelc emit`. REPORT.json is the output of `ptx-debug analyze --falsify --json` for its PTX
+// files, which it names by path. That analysis has already stopped the build if a kernel is not good enough. A file
+// that is missing in the report is an error here, since it would be embedded without a verdict.
 #include <cmath>
 #include <filesystem>
 #include <map>
@@ -26,7 +26,7 @@ std::string read(const std::string& path) {
   return std::move(*text);
 }
 
-// The text as adjacent raw string literals: compilers limit the length of one.
+// The text as adjacent raw string literals, since compilers limit the length of one.
 std::string literal_of(std::string_view text) {
   constexpr size_t kPieceBytes = 16000;
   std::string literal;
@@ -36,7 +36,7 @@ std::string literal_of(std::string_view text) {
   return literal;
 }
 
-// "Verdict{...}" of each file of the report, by file name.
+// The initialiser "Verdict{...}" for each file of the report, by file name.
 std::map<std::string, std::string> verdicts_of(const json& report) {
   std::map<std::string, std::string> verdicts;
   for (const json& file : report.at("files")) {

@@ -1,4 +1,4 @@
-// Normalising works on lines, not on a syntax tree: what is kept is our own compiler's text, byte for byte.
+// Normalisation works on lines, not on a syntax tree, so that the kept text equals the emitted text byte for byte.
 #include "tools/kernelc/golden_text.hpp"
 
 #include <algorithm>
@@ -14,7 +14,7 @@
 namespace ptxkit::kernelc {
 namespace {
 
-// A label that marks a source position ("$L__tmp3:") rather than a block.
+// Whether the line is a label that marks a source position ("$L__tmp3:") rather than a block.
 bool is_position_label(std::string_view line) { return line.starts_with("$L__tmp") && line.ends_with(':'); }
 
 }  // namespace
@@ -52,7 +52,7 @@ std::filesystem::path path_of(const std::filesystem::path& golden, std::string_v
   return golden / fmt::format("{}.{}.ptx", kernel, target);
 }
 
-// The text for kFirstTarget as it is for `target`, where only the lines of the header that name the target differ.
+// The text for kFirstTarget with the header lines that name the target changed to `target`.
 std::string retargeted(std::string text, std::string_view target) {
   size_t at = 0;
   for (int line = 0; line < 3 && at < text.size(); ++line) {

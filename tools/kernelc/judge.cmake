@@ -1,5 +1,5 @@
-# Runs the analyzer over every PTX file of FOLDER and writes its report to REPORT. Stops, with the report as text, when
-# the analyzer does not return 0: a kernel has a critical finding or a score under 90.
+# Analyzes every PTX file of FOLDER and writes the report to REPORT. Stops and prints the report as text if the analyzer
+# does not return 0: a kernel has a critical finding or a score below 90.
 file(GLOB files ${FOLDER}/*.ptx)
 list(SORT files)
 execute_process(COMMAND ${PROGRAM} analyze --falsify --json=${REPORT} ${files}

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# The author's loop for one kernel: verdict, what ptxas makes of it, the PTX difference, its emulator tests.
-# `./dev kernel NAME [--accept]` builds kernelc and ptx-debug and calls this.
+# The edit cycle for one kernel: verdict, ptxas's resource usage, the PTX difference, its tests on the emulator.
+# `./dev kernel NAME [--accept]` builds kernelc and ptx-debug and calls this script.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/../.."
 name=${1:?usage: ./dev kernel NAME [--accept]}

@@ -1,10 +1,10 @@
-// kernelc: the project's kernels as PTX files, and their golden copies.
+// kernelc: emits the project's kernels as PTX files and maintains their golden copies.
 //
 //   kernelc emit --out DIR            every kernel, target and variant, with launch files and a manifest
-//   kernelc check --golden DIR NAME   compares a kernel's release PTX with what was accepted; exit 1 and a diff
-//   kernelc accept --golden DIR NAME  makes the present PTX the accepted one
+//   kernelc check --golden DIR NAME   compares a kernel's release PTX with its golden text; exit 1 and a diff
+//   kernelc accept --golden DIR NAME  makes the present PTX the golden text
 //
-// A file whose content has not changed is not touched, so that a build does not redo what depends on it.
+// A file whose content has not changed is not touched, so that a build does not repeat the steps that depend on it.
 #include <filesystem>
 #include <stdexcept>
 
@@ -25,10 +25,10 @@ using ptxkit::dsl::EmitOptions;
 using ptxkit::dsl::KernelDefinition;
 using ptxkit::dsl::Variant;
 
-// ptxas 13.0 makes the same machine code for sm_90 of the text for sm_80 (docs/kernels.md).
+// ptxas 13.0 produces the same machine code for sm_90 from the text for sm_80 (docs/kernels.md).
 constexpr unsigned kTargets[] = {75, 80};
 
-// "lz4_decompress.sm_80" or "lz4_decompress.sm_80.debug".
+// A file name without extension: "lz4_decompress.sm_80" or "lz4_decompress.sm_80.debug".
 std::string stem_of(const KernelDefinition& definition, const EmitOptions& options) {
   std::string stem = fmt::format("{}.sm_{}", definition.spec.name, options.sm);
   if (options.variant != Variant::release) stem += fmt::format(".{}", ptxkit::dsl::name_of(options.variant));
@@ -85,7 +85,7 @@ void emit_all(const std::filesystem::path& folder) {
   write_if_changed(folder / "images.json", manifest.dump(1) + "\n");
 }
 
-// The kernels that `name` means: one, or all for "".
+// The kernels selected by `name`: one, or all for "".
 std::vector<KernelDefinition> chosen(const std::string& name) {
   std::vector<KernelDefinition> kernels;
   std::string names;
@@ -97,7 +97,7 @@ std::vector<KernelDefinition> chosen(const std::string& name) {
   return kernels;
 }
 
-// 0 when every chosen kernel is as accepted, or has become so.
+// Compares the selected kernels with their golden texts, or accepts them. Returns 0 if all are equal or were accepted.
 int compare(const std::filesystem::path& golden, const std::string& name, bool accept) {
   bool equal = true;
   for (const KernelDefinition& definition : chosen(name)) {
@@ -144,7 +144,8 @@ int run(int argc, char** argv) {
 
 }  // namespace
 
-// Not run_program: what the DSL throws is for whoever writes kernels, and no error of the program.
+// Does not use run_program: an exception of the DSL is a message to the author of a kernel, not an error of the
+// program.
 int main(int argc, char** argv) try {
   return ptxkit::open_standard_descriptors() ? run(argc, argv) : 2;
 } catch (const std::exception& error) {
