@@ -1,4 +1,4 @@
-// The block codecs as kernels, wherever they run: the bytes and the verdicts of the CPU's code.
+// Test cases of the block codecs as kernels, for every machine: bytes and verdicts must equal those of the CPU's code.
 #pragma once
 
 #include <random>
@@ -37,8 +37,8 @@ inline void expect_blocks_as_on_the_cpu(codec::BlockKernels& kernels, format::Pt
   }
 }
 
-// Groups of three equal blocks and a group of unequal ones of each size there and back: regions of each launch are what
-// its kernel declares (recording_machine.hpp). `launches` are those of the machine of `kernels`.
+// For each size, codes and decodes three equal blocks and three unequal ones. The regions of each launch must be those
+// that its kernel declares (recording_machine.hpp). `launches` are those of the machine of `kernels`.
 inline void expect_declared_blocks(codec::BlockKernels& kernels, format::PtzCodec codec,
                                    std::vector<RecordedLaunch>& launches, uint32_t major, uint32_t minor,
                                    const std::vector<size_t>& sizes) {
@@ -55,7 +55,7 @@ inline void expect_declared_blocks(codec::BlockKernels& kernels, format::PtzCode
   expect_regions_as_declared(launches, major, minor);
 }
 
-// `count` damaged forms of the coded block of `raw`.
+// Decodes `count` damaged forms of the coded block of `raw`; outcomes must equal the CPU's.
 inline void expect_damage_as_on_the_cpu(codec::BlockKernels& kernels, format::PtzCodec codec, const Bytes& raw,
                                         size_t count) {
   const Bytes coded = codec::encode_block(codec, raw);

@@ -1,4 +1,4 @@
-// The BWT kernels against their references, wherever they run: emulator and GPU give their own `launch`.
+// Test cases of the BWT kernels against their references. Emulator and GPU tests pass their own `launch`.
 #pragma once
 
 #include <cstring>
@@ -15,13 +15,13 @@
 
 namespace ptxkit::testing {
 
-// Why `order` is not the order of the suffixes of `text`; empty if it is. It is if it has every suffix once, their
-// first bytes ascend, and where those are equal, the suffixes one further on ascend too: S. Burkhardt, J. Kärkkäinen,
-// "Fast Lightweight Suffix Array Construction and Checking", CPM 2003.
+// The reason why `order` is not the order of the suffixes of `text`; empty if it is. The order is right if it has every
+// suffix once, the first bytes ascend, and for equal first bytes the suffixes one position later ascend too: S.
+// Burkhardt, J. Kärkkäinen, "Fast Lightweight Suffix Array Construction and Checking", CPM 2003.
 inline std::string check_suffix_order(const Bytes& text, const std::vector<uint32_t>& order) {
   const size_t n = text.size();
   if (order.size() != n) return std::to_string(order.size()) + " suffixes of " + std::to_string(n);
-  std::vector<size_t> rank(n + 1);  // of the empty suffix 0, of the others from 1 on
+  std::vector<size_t> rank(n + 1);  // 0 for the empty suffix, from 1 on for the others
   for (size_t row = 0; row < n; ++row) {
     if (order[row] >= n) return "row " + std::to_string(row) + " is no suffix";
     if (rank[order[row]] != 0) return "the suffix of row " + std::to_string(row) + " stands twice";
@@ -35,8 +35,7 @@ inline std::string check_suffix_order(const Bytes& text, const std::vector<uint3
   return {};
 }
 
-// What is awkward for a sort of suffixes: every length at which something ends, one symbol, periods, noise, and
-// repeats.
+// Hard inputs for a suffix sort: lengths around every limit, one symbol, periods, noise, and repeats.
 inline std::vector<Bytes> bwt_inputs(const std::vector<size_t>& sizes) {
   std::vector<Bytes> inputs;
   for (const size_t size : sizes) {
@@ -52,8 +51,8 @@ inline std::vector<Bytes> bwt_inputs(const std::vector<size_t>& sizes) {
   return inputs;
 }
 
-// Words of twelve bytes, each `copies` times, in any order and with any byte between them: until eight bytes have been
-// compared, their suffixes are in groups of that many.
+// Words of twelve bytes, each `copies` times, in random order and with random bytes between them. Until eight bytes
+// have been compared, their suffixes are in groups of `copies`.
 inline Bytes grouped_bytes(size_t words, size_t copies) {
   std::mt19937 random(static_cast<uint32_t>(copies));
   const Bytes letters = random_bytes(words * 12, 1);
@@ -68,7 +67,7 @@ inline Bytes grouped_bytes(size_t words, size_t copies) {
   }
   return bytes;
 }
-// Groups around the length that a warp sorts at once, in lists longer than a turn of each warp.
+// Groups around the length that a warp sorts at once, in lists longer than one iteration of each warp.
 inline std::vector<Bytes> grouped_inputs() {
   std::vector<Bytes> inputs;
   for (const size_t copies : {2u, 16u, 31u, 32u, 33u, 34u, 64u, 65u, 100u})
@@ -84,7 +83,7 @@ inline Bytes bwt_block(const Bytes& raw) {
   return block;
 }
 
-// Blocks of texts of these sizes with one thing wrong: cut, longer, another size, another row, another byte.
+// Blocks of texts of these sizes with one defect: cut, longer, another size, another row, another byte.
 inline std::vector<Bytes> damaged_bwt_blocks(const std::vector<size_t>& sizes, std::mt19937& random) {
   std::vector<Bytes> blocks;
   for (const Bytes& raw : bwt_inputs(sizes)) {
@@ -100,17 +99,17 @@ inline std::vector<Bytes> damaged_bwt_blocks(const std::vector<size_t>& sizes, s
         blocks.back()[begin + random() % size] ^= static_cast<uint8_t>(1u << random() % 8);
       }
     }
-    blocks.push_back(good);  // another order of the same bytes
+    blocks.push_back(good);  // the same bytes in another order
     std::shuffle(blocks.back().begin() + static_cast<ptrdiff_t>(column_at), blocks.back().end(), random);
   }
   return blocks;
 }
 
-// A kernel of the family, and its reference.
+// A kernel of the family, with its reference.
 struct BwtKernel {
   std::string_view name;
   uint32_t threads;
-  uint64_t (*scratch_words)(uint64_t item_bytes);  // nullptr: it has neither a scratch nor a largest item
+  uint64_t (*scratch_words)(uint64_t item_bytes);  // nullptr: the kernel has neither a scratch nor a largest item
   kernels::TransformOutcome (*reference)(std::span<const uint8_t>, std::span<uint8_t>);
   bool leaves_order = false;  // in its scratch
   bool is_transform = false;  // its parameters are kernels::TransformParameters
@@ -151,11 +150,11 @@ inline uint32_t longest_of(const std::vector<Bytes>& items) {
   return static_cast<uint32_t>(longest);
 }
 
-// What one launch over `items` left, each with room for `room_bytes` (rounded up to 16).
+// The results of one launch over `items`, each with room for `room_bytes` (rounded up to 16).
 struct BwtRun {
   std::vector<uint32_t> sizes, statuses;
   std::vector<Bytes> rooms;
-  Bytes scratch;  // of kernels that leave an order there
+  Bytes scratch;  // of kernels that leave an order in it
 
   Bytes result(size_t i) const {
     return {rooms[i].begin(), rooms[i].begin() + static_cast<ptrdiff_t>(std::min<size_t>(sizes[i], rooms[i].size()))};
@@ -171,7 +170,7 @@ KernelArgument array_argument(const std::vector<Value>& values) {
 
 inline BwtRun run_bwt_kernel(const Launch& launch, const BwtKernel& kernel, const std::vector<Bytes>& items,
                              uint32_t item_bytes, uint32_t room_bytes) {
-  // Items of a transform lie side by side, at any address.
+  // Items of a transform are contiguous, at addresses of any alignment.
   const size_t unit = kernel.is_transform ? 1 : 16;
   const size_t src_stride = (longest_of(items) + unit - 1) / unit * unit, dst_stride = (room_bytes + 15) / 16 * 16;
   const size_t count = items.size();
@@ -225,7 +224,7 @@ inline BwtRun run_bwt_kernel(const Launch& launch, const BwtKernel& kernel, cons
   return run;
 }
 
-// Statuses, lengths and bytes as the reference has them, and nothing beside the results changed.
+// Expects the statuses, lengths and bytes of the reference, and no change outside the results. Returns the results.
 inline std::vector<Bytes> expect_bwt_as_reference(const Launch& launch, const BwtKernel& kernel,
                                                   const std::vector<Bytes>& items, uint32_t item_bytes,
                                                   uint32_t room_bytes) {
@@ -256,13 +255,14 @@ inline std::vector<Bytes> expect_bwt_as_reference(const Launch& launch, const Bw
   return outputs;
 }
 
-// What a kernel that keeps or codes sizes makes of `items`, with room for the longest.
+// Runs a kernel of move-to-front or zero runs over `items`, each with room for `room_bytes`, and expects the
+// reference's results. Returns them.
 inline std::vector<Bytes> expect_column_as_reference(const Launch& launch, const BwtKernel& kernel,
                                                      const std::vector<Bytes>& items, uint32_t room_bytes) {
   return expect_bwt_as_reference(launch, kernel, items, 0, room_bytes);
 }
 
-// What zero runs begin and end with: every byte beside every kind of other, runs of every length up to 70, long ones.
+// Inputs for zero runs: every byte beside every kind of other byte, runs of every length up to 70, long runs.
 inline std::vector<Bytes> zero_run_inputs(const std::vector<size_t>& sizes) {
   std::vector<Bytes> inputs = {{}, {0}, {254}, {255}, {1, 253, 254, 255, 0}};
   for (const size_t size : sizes) {
@@ -279,7 +279,7 @@ inline std::vector<Bytes> zero_run_inputs(const std::vector<size_t>& sizes) {
   return inputs;
 }
 
-// A sort or the inverse over `raws`, or their blocks.
+// Runs a sort over `raws`, or the inverse over their blocks.
 inline void expect_bwt_blocks(const Launch& launch, const BwtKernel& sort, const std::vector<Bytes>& raws) {
   const uint32_t longest = longest_of(raws);
   expect_bwt_as_reference(launch, sort, raws, longest, kernels::bwt_block_bytes(longest));

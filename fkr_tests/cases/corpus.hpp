@@ -1,7 +1,7 @@
 // Real files and generated pages for tests.
 //
-// The corpus is a folder of files that the repository does not hold: $PTXKIT_CORPUS, or ../shared/corpus beside the
-// repository. A test that needs it and does not find it skips and says so: PTXKIT_REQUIRE_CORPUS().
+// The corpus is a folder of files that are not in the repository: $PTXKIT_CORPUS, or ../shared/corpus beside the
+// repository. A test that needs it and does not find it skips with that reason: PTXKIT_REQUIRE_CORPUS().
 #pragma once
 
 #include <algorithm>
@@ -75,7 +75,7 @@ inline Bytes matchable_bytes(size_t count, uint32_t seed) {
   return bytes;
 }
 
-// Half matchable, a quarter zeros, a quarter noise.
+// Half matchable bytes, a quarter zeros, a quarter noise.
 inline Bytes mixed_content(size_t size) {
   Bytes raw = matchable_bytes(size / 2, 1);
   raw.resize(size * 3 / 4);
@@ -84,7 +84,7 @@ inline Bytes mixed_content(size_t size) {
   return raw;
 }
 
-// Symbol k as often as the k-th Fibonacci number: what gives the deepest Huffman tree.
+// Symbol k occurs as often as the k-th Fibonacci number, which gives the deepest Huffman tree.
 inline Bytes fibonacci_bytes(size_t count) {
   Bytes bytes;
   size_t run = 1, next = 1;

@@ -1,4 +1,4 @@
-// How a test asks for a backend on the fake driver.
+// Requests for a backend on the fake driver.
 #pragma once
 
 #include <string>
@@ -9,7 +9,7 @@
 
 namespace ptxkit::testing {
 
-// `images` outlives what is made of it.
+// `images` must outlive the backend.
 inline codec::BackendRequest request_on_fake_gpu(FakeImages& images, std::string name, codec::Policy policy) {
   codec::BackendRequest request;
   request.name = std::move(name);

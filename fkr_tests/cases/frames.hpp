@@ -1,4 +1,4 @@
-// Whole frames in memory: through a backend, and through the reader of liblz4.
+// Whole frames in memory: written by a backend, read by liblz4.
 #pragma once
 
 #include <vector>
@@ -11,7 +11,7 @@
 
 namespace ptxkit::testing {
 
-// `size_id`: 4 to 7 for blocks of 64 KiB to 4 MiB.
+// `size_id`: 4 to 7 for blocks of 64 KiB to 4 MiB. Returns the frame.
 inline Result<std::vector<uint8_t>> compress_frame(codec::Backend& backend, const std::vector<uint8_t>& raw,
                                                    int size_id = 4,
                                                    codec::Encoder encoder = codec::Encoder::reproducible) {
@@ -33,12 +33,12 @@ inline Result<std::vector<uint8_t>> decompress_frame(codec::Backend& backend, co
   return sink.take();
 }
 
-// What liblz4 reads from one frame that is expected to hold `raw_bytes` bytes. A frame that it refuses, that does not
-// end, or that something follows is a failure of the test.
+// liblz4's decoding of one frame that is expected to hold `raw_bytes` bytes. The test fails if liblz4 refuses the
+// frame, if the frame does not end, or if bytes follow it.
 inline std::vector<uint8_t> decode_with_liblz4(const std::vector<uint8_t>& frame, size_t raw_bytes) {
   LZ4F_dctx* decoder = nullptr;
   EXPECT_FALSE(LZ4F_isError(LZ4F_createDecompressionContext(&decoder, LZ4F_VERSION)));
-  std::vector<uint8_t> raw(raw_bytes + 1);  // one more, so that too long a content shows
+  std::vector<uint8_t> raw(raw_bytes + 1);  // one byte more, so that content which is too long is noticed
   size_t consumed = 0, produced = 0, hint = 1;
   while (hint != 0) {
     size_t in = frame.size() - consumed, out = raw.size() - produced;

@@ -1,4 +1,4 @@
-// A long input that is never in memory as a whole: a pattern, repeated.
+// A long input that is never in memory as a whole: a repeated pattern.
 #pragma once
 
 #include <algorithm>

@@ -1,4 +1,4 @@
-// An argument of a kernel launch in a test: a number, or a buffer of its own.
+// An argument of a kernel launch in a test: a number, or a buffer.
 #pragma once
 
 #include <functional>
@@ -16,21 +16,21 @@ struct KernelArgument {
   }
   static KernelArgument output(size_t size_bytes) { return {true, {}, size_bytes, 0}; }  // uninitialised
 
-  static KernelArgument scratch(size_t size_bytes) {  // uninitialised, and it comes back empty
+  static KernelArgument scratch(size_t size_bytes) {  // uninitialised, and not returned
     KernelArgument argument = output(size_bytes);
     argument.is_scratch = true;
     return argument;
   }
 
   bool is_buffer;
-  Bytes bytes;  // empty: uninitialised
+  Bytes bytes;  // empty: the buffer is uninitialised
   size_t size_bytes;
   uint32_t value;
   bool is_scratch = false;
 };
 
-// (kernel, CTAs, threads of one, arguments) -> the buffers afterwards, in order; none when it failed, which is
-// reported.
+// (kernel, CTAs, threads of a CTA, arguments) -> the buffers after the launch, in order. A failure is reported and
+// gives none.
 using Launch =
     std::function<std::vector<Bytes>(std::string_view, uint32_t, uint32_t, const std::vector<KernelArgument>&)>;
 

@@ -1,4 +1,4 @@
-// lz4_match_page and lz4_encode_page one after the other, wherever they run: emulator and GPU give their own `launch`.
+// Test cases of lz4_match_page followed by lz4_encode_page. Emulator and GPU tests pass their own `launch`.
 #pragma once
 
 #include <cstring>
@@ -25,7 +25,7 @@ inline uint32_t word_at(const Bytes& bytes, size_t index) {
   return word;
 }
 
-// The bytes, flags and lengths of the fused compressor's reference.
+// Expects the bytes, flags and lengths of the fused compressor's reference.
 inline void expect_two_phases_as_fused(const Launch& launch, const std::vector<Bytes>& pages) {
   const auto count = static_cast<uint32_t>(pages.size());
   const auto run = [&](std::string_view kernel, const std::vector<KernelArgument>& arguments) {
@@ -63,7 +63,7 @@ inline void expect_two_phases_as_fused(const Launch& launch, const std::vector<B
   }
 }
 
-// Zeros, a run, a ramp, noise, a short run, nothing, and what has matches.
+// Zeros, a run, a ramp, noise, a short run, an empty page, and bytes with matches.
 inline std::vector<Bytes> pages_of_every_kind() {
   std::vector<Bytes> pages = {Bytes(4096, 0),        Bytes(4096, 'A'), ramp_bytes(4096),
                               random_bytes(4096, 1), Bytes(40, 'A'),   {}};

@@ -1,4 +1,4 @@
-// The LZ77 kernels against their references, wherever they run: emulator and GPU give their own `launch`.
+// Test cases of the LZ77 kernels against their references. Emulator and GPU tests pass their own `launch`.
 #pragma once
 
 #include <cstring>
@@ -12,8 +12,8 @@
 
 namespace ptxkit::testing {
 
-// "abcdefghijkl", `between` times "abcd" and four bytes that are nowhere else, and the first twelve again: their best
-// candidate is the one after so many others.
+// "abcdefghijkl", then `between` times "abcd" with four bytes that occur nowhere else, then the first twelve bytes
+// again. Their best candidate comes after `between` others.
 inline Bytes far_candidate(uint32_t between) {
   const std::string_view text = "abcdefghijkl";
   Bytes raw(text.begin(), text.end());
@@ -26,7 +26,7 @@ inline Bytes far_candidate(uint32_t between) {
   return raw;
 }
 
-// Noise in which the eight bytes in front and those at `distance` are the same.
+// Noise in which the first eight bytes occur again at `distance`.
 inline Bytes far_match(uint32_t distance) {
   Bytes raw = random_bytes(distance + 20, distance);
   std::copy_n(raw.begin(), 8, raw.begin() + distance);
@@ -45,7 +45,7 @@ inline Bytes bytes_of_matches(const kernels::LzMatches& matches) {
   return bytes;
 }
 
-// Every kernel of the family over one block.
+// Runs every kernel of the family over one block.
 class Lz77OnDevice {
  public:
   Lz77OnDevice(Launch launch, const Bytes& raw)
@@ -58,7 +58,7 @@ class Lz77OnDevice {
                                  {src(), sizes(), KernelArgument::output(match_bytes()), item_bytes()});
     return buffers.empty() ? Bytes() : buffers[2];
   }
-  // hash, batch: fill in what lz77_link began.
+  // For hash and batch: completes the matches whose links lz77_link wrote.
   Bytes find(std::string_view kernel, const Bytes& links, uint32_t positions_a_thread) {
     const auto buffers = launch_(kernel, ctas(positions_a_thread * kernels::kLzBlockThreads), kernels::kLzBlockThreads,
                                  {src(), sizes(), KernelArgument::input(links), item_bytes()});
@@ -104,7 +104,7 @@ class Lz77OnDevice {
   }
 
  private:
-  // The streams lie one behind another, from the header to the end.
+  // The streams must be contiguous, from the header to the end of the block.
   static void expect_streams_of(const Bytes& block, const Bytes& offset_bytes, const Bytes& size_bytes) {
     uint32_t header[4], sizes[kernels::kLzStreams];
     uint64_t offsets[kernels::kLzStreams], at = kernels::kLzBlockHeaderBytes;
@@ -136,7 +136,7 @@ class Lz77OnDevice {
   uint32_t size_;
 };
 
-// Runs everything over `raw`, which is not empty. The buffers are as large as what is written to them, and no larger.
+// Runs all kernels over `raw`, which is not empty. The buffers are exactly as large as what is written to them.
 inline void expect_lz77_as_reference(const Launch& launch, const Bytes& raw, uint32_t window) {
   using namespace kernels;
   Lz77OnDevice device(launch, raw);
@@ -164,8 +164,8 @@ inline void expect_lz77_as_reference(const Launch& launch, const Bytes& raw, uin
   }
 }
 
-// The finders over two blocks of one launch, the second one shorter: the block-by-block reference's matches, those of
-// the second where the largest block's would end.
+// Runs the finders over two blocks in one launch, the second one shorter. Expects the matches of each block's
+// reference; those of the second begin after the largest possible first block.
 inline void expect_finders_take_blocks(const Launch& launch, const Bytes& first, const Bytes& second, uint32_t window) {
   using namespace kernels;
   const size_t item_bytes = (first.size() + 15) / 16 * 16;
@@ -189,7 +189,7 @@ inline void expect_finders_take_blocks(const Launch& launch, const Bytes& first,
     return 2 * ((static_cast<uint32_t>(item_bytes) + positions - 1) / positions);
   };
   const auto room = KernelArgument::output(match_bytes);
-  // Of the links everything but `next` is of no kernel.
+  // Of these entries only `next` is a kernel's result.
   LzMatches links = lz77_link_reference(first);
   links.resize(item_bytes);
   for (const LzMatch& match : lz77_link_reference(second)) links.push_back(match);

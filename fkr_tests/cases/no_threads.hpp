@@ -1,5 +1,5 @@
-// A system that has no more threads to give, as under a limit on processes or on address space, for as long as this
-// lives: new threads would need a stack larger than the address space.
+// While an object of this class lives, the system has no more threads, as under a limit on processes or on address
+// space: a new thread would need a stack larger than the address space.
 #pragma once
 
 #include <gtest/gtest.h>

@@ -1,5 +1,5 @@
-// A Machine that notes what the kernel backend allocates and launches on the one that it stands before, and the
-// comparison of that with what each kernel declares.
+// A Machine that forwards to another one and records what the kernel backend allocates and launches, and the comparison
+// of the record with each kernel's declarations.
 #pragma once
 
 #include <algorithm>
@@ -24,13 +24,13 @@ namespace ptxkit::testing {
 
 struct RecordedLaunch {
   std::string kernel;
-  std::vector<size_t> region_bytes;  // what the queue held
+  std::vector<size_t> region_bytes;  // sizes of the queue's regions
   uint32_t grid_blocks, block_threads;
-  unsigned chain = 0;        // launches of one submission have the same number; 0: a submission of its own
-  unsigned arrangement = 0;  // launches between two arrangements of a queue have the same number
+  unsigned chain = 0;        // equal for the launches of one submission; 0: a submission of one launch
+  unsigned arrangement = 0;  // equal for launches between two arrangements of a queue
   struct Argument {
     uint64_t value;
-    std::optional<size_t> region;  // that it points to
+    std::optional<size_t> region;  // the region to which it points
   };
   std::vector<Argument> arguments = {};
 };
@@ -111,7 +111,7 @@ class RecordingMachine : public codec::Machine {
   unsigned arrangement_count_ = 0, chain_count_ = 0;
 };
 
-// A machine whose kernels say nonsense: what comes down of one region is all ones.
+// A machine with wrong kernels: the bytes downloaded from one region are all ones.
 class LyingMachine : public RecordingMachine {
  public:
   LyingMachine(std::unique_ptr<codec::Machine> machine, size_t region)
@@ -128,7 +128,7 @@ class LyingMachine : public RecordingMachine {
   size_t region_;
 };
 
-// An LZ4 block of 4096 bytes that decodes to 4096: 18 bytes that the lengths of 4070 literals take are what a match of
+// An LZ4 block of 4096 bytes that decodes to 4096 bytes: the lengths of 4070 literals take 18 bytes, which a match of
 // 21 bytes saves.
 inline std::vector<uint8_t> block_as_long_as_its_page() {
   std::vector<uint8_t> block = {0xff};
@@ -139,7 +139,7 @@ inline std::vector<uint8_t> block_as_long_as_its_page() {
   return block;
 }
 
-// A launch by the names of its parameters.
+// A launch whose arguments are found by parameter name.
 class NamedLaunch {
  public:
   NamedLaunch(const RecordedLaunch& launch, const kernels::KernelImage& image, const kernels::KernelCost& cost)
@@ -152,8 +152,8 @@ class NamedLaunch {
     return std::nullopt;
   }
 
-  // What the launch works on, by its arguments and its grid. Kernels whose items have offsets are not told how far
-  // these reach: that is the smaller of the regions that they declare as N, or as M, whole.
+  // The size of the launch, from its arguments and its grid. Kernels with offsets are not told where their items end;
+  // the size is then that of the smallest region declared as exactly N, or as exactly M.
   kernels::LaunchSize size() const {
     kernels::LaunchSize size;
     const auto item_bytes = number("item_bytes");
@@ -170,7 +170,7 @@ class NamedLaunch {
     return size;
   }
 
-  // use(region, declared bytes, parameter) of each pointer.
+  // Calls use(region, declared bytes, parameter) for each pointer.
   template <class Use>
   void each_buffer(Use use) const {
     const kernels::LaunchSize launched = size();
@@ -211,15 +211,15 @@ class NamedLaunch {
   const kernels::KernelCost& cost_;
 };
 
-// Of every launch, each pointer is the begin of a region; and every region that a launch was given is as large as the
-// cost block of one kernel that takes it says, and no other kernel that takes it in that arrangement needs more. What
-// the CTAs are is as declared too.
+// Checks every launch: each pointer is the beginning of a region. Every region is as large as the cost block of one
+// kernel that uses it declares, and no other kernel that uses it in the same arrangement needs more. The CTA's size is
+// as declared.
 inline void expect_regions_as_declared(const std::vector<RecordedLaunch>& launches, uint32_t major, uint32_t minor) {
   struct Need {
     uint64_t bytes = 0, allocated = 0;
     std::string by;
   };
-  std::map<std::pair<unsigned, size_t>, Need> needs;  // of regions of arrangements
+  std::map<std::pair<unsigned, size_t>, Need> needs;  // by arrangement and region
   for (const RecordedLaunch& launch : launches) {
     const kernels::KernelImage* const image = kernels::find_kernel_image(launch.kernel, major, minor);
     ASSERT_NE(image, nullptr) << launch.kernel;
@@ -247,8 +247,9 @@ inline void expect_regions_as_declared(const std::vector<RecordedLaunch>& launch
   }
 }
 
-// `item_count` pages, chunks and blocks through a backend made by `make`: for each launch the cost block of the PTX, at
-// the launch's N, gives the bytes of the regions, of each and of all, and the threads; and the CTA is as declared.
+// Runs `item_count` pages, chunks and blocks through a backend made by `make`. For each launch, the cost block of the
+// PTX at the launch's N must give the bytes of each region, their sum, and the threads; the CTA's size must be as
+// declared.
 template <class Make>
 void expect_declared_costs(const Make& make, uint32_t major, uint32_t minor, size_t item_count) {
   using kernels::kMaxChunkBytes, kernels::kMaxPageBytes;
@@ -284,7 +285,7 @@ void expect_declared_costs(const Make& make, uint32_t major, uint32_t minor, siz
   for (const RecordedLaunch& launch : launches) {
     const auto cost = kernels::parse_kernel_cost(kernels::find_kernel_image(launch.kernel, major, minor)->ptx);
     ASSERT_TRUE(cost) << cost.error().message();
-    // The first region is the input, and nothing but what the kernel declares is allocated.
+    // The first region is the input, and nothing else is allocated than the kernel declares.
     const size_t n = launch.region_bytes.at(0);
     input_bytes += n;
     const size_t all = std::accumulate(launch.region_bytes.begin(), launch.region_bytes.end(), size_t{0});

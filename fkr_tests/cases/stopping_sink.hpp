@@ -1,4 +1,4 @@
-// A sink that keeps what it is given, and asks for the end once it has enough.
+// A sink that stores its input and asks to stop once it has enough.
 #pragma once
 
 #include <cstdint>

@@ -1,5 +1,5 @@
-// Every kernel of the family in kernels/transform_abi.hpp beside its scalar reference, with inputs: the tests of the
-// references, of the emulator, of a GPU and on damaged streams go over this one list.
+// Every kernel of the family in kernels/transform_abi.hpp with its scalar reference, and inputs. The tests of the
+// references, of the emulator, of a GPU and of damaged streams iterate over this list.
 #pragma once
 
 #include <algorithm>
@@ -25,16 +25,16 @@ namespace ptxkit::testing {
 
 using TransformReference = std::function<kernels::TransformOutcome(std::span<const uint8_t>, std::span<uint8_t>)>;
 
-// An encoder with its decoder, at one choice of options.
+// An encoder and its decoder, with one choice of options.
 struct TransformPair {
   std::string label;
-  std::string_view encoder, decoder;  // kernels; no encoder where several kernels in turn do that
+  std::string_view encoder, decoder;  // kernels; no encoder if several kernels together encode
   std::vector<uint32_t> encoder_options, decoder_options;
   TransformReference encode, decode;
-  std::function<size_t(size_t)> bound;                 // of the coded size
-  size_t largest_coded = kernels::kMaxTransformBytes;  // that the decoder takes
+  std::function<size_t(size_t)> bound;                 // of the coded size, given the raw size
+  size_t largest_coded = kernels::kMaxTransformBytes;  // the largest input of the decoder
 
-  // As a part of a test's name: letters and digits only.
+  // The name as part of a test's name: letters and digits only.
   std::string name() const {
     std::string text;
     for (const char c : label) text += std::isalnum(static_cast<unsigned char>(c)) != 0 ? std::string(1, c) : "";
@@ -112,7 +112,7 @@ inline std::vector<TransformPair> transform_pairs() {
   return pairs;
 }
 
-// Raw inputs: nothing, one symbol, two, all 256 equally often, one that dominates, incompressible, text-like.
+// Raw inputs: empty, one symbol, two, all 256 equally often, a dominant one, incompressible, text-like.
 inline std::vector<Bytes> transform_inputs(size_t longest) {
   std::vector<Bytes> inputs = {{}, {7}, {7, 9}, Bytes(31, 'x'), Bytes(33, 'x')};
   for (const size_t size : {longest / 3 + 1, longest}) {
@@ -128,7 +128,7 @@ inline std::vector<Bytes> transform_inputs(size_t longest) {
   return inputs;
 }
 
-// So many bytes of room that nobody has touched.
+// Room for a given number of bytes, none of which has been written yet.
 class UntouchedRoom {
  public:
   explicit UntouchedRoom(size_t size) : bytes_(static_cast<uint8_t*>(std::calloc(size, 1)), std::free), size_(size) {}
@@ -139,7 +139,7 @@ class UntouchedRoom {
   size_t size_;
 };
 
-// Bytes that come again as far back as a match reaches, and their LZ block, with matches of every length.
+// Bytes that repeat at the largest offset of a match, and their LZ block, with matches of every length.
 struct LargeLzBlock {
   explicit LargeLzBlock(uint32_t size) : raw(random_bytes(kernels::kLzMaxOffset, 1)) {
     raw.resize(size);
@@ -163,7 +163,7 @@ inline Bytes bytes_with_many_long_codes() {
   return bytes;
 }
 
-// `raw` as the reference codes it.
+// `raw` as coded by the reference.
 inline Bytes coded(const TransformPair& pair, const Bytes& raw) {
   Bytes stream(pair.bound(raw.size()));
   const auto outcome = pair.encode(raw, stream);
@@ -171,12 +171,11 @@ inline Bytes coded(const TransformPair& pair, const Bytes& raw) {
   return stream;
 }
 
-// Up to three changes: bits, bytes, bytes lost or gained, the end cut off.
+// Makes up to three changes: flipped bits, changed bytes, inserted or removed bytes, a cut end.
 inline void damage(Bytes& stream, std::mt19937& random) {
   for (auto change = 1 + random() % 3; change != 0 && !stream.empty(); --change) {
     size_t at = random() % stream.size();
-    if (random() % 2)
-      at = std::max<size_t>(at, random() % stream.size());  // more of them in the content than the table
+    if (random() % 2) at = std::max<size_t>(at, random() % stream.size());  // favours the content over the table
     const auto place = stream.begin() + static_cast<ptrdiff_t>(at);
     switch (random() % 5) {
       case 0:
@@ -198,7 +197,7 @@ inline void damage(Bytes& stream, std::mt19937& random) {
   }
 }
 
-// `raw_bytes` bytes once for each of `lanes`, as chunks that have so many lanes, behind one table.
+// `raw_bytes` bytes for each entry of `lanes`, as chunks with that many lanes, after one table.
 struct RansChunks {
   Bytes raw, stream;
 };
@@ -220,14 +219,15 @@ inline RansChunks rans_chunks_with_lanes(const std::vector<uint32_t>& lanes, uin
   }
   return chunks;
 }
-// What a warp decodes at once are, among others, chunks that leave it lanes, and chunks of unequal lanes that do not;
-// in the second, four lanes of two chunks whose bytes begin at a word.
+// Batches of unequal chunks: among others, chunks that leave lanes of the warp unused, and chunks of unequal lanes that
+// use all. In the second stream, four lanes of two chunks have bytes that begin at a word.
 inline std::vector<RansChunks> unequal_rans_chunks() {
   return {rans_chunks_with_lanes({3, 32, 8, 1, 17, 4, 4, 16, 8, 4, 32, 5, 5, 5, 5, 5, 5, 31}, 1000),
           rans_chunks_with_lanes({5, 27}, 1001)};
 }
 
-// A stream for a decoder that is right or just not, and what every decoder has to say of it. The room is kCaseRoom.
+// A stream for a decoder that is valid or just invalid, and the outcome that every decoder must give. The room is
+// kCaseRoom.
 struct DecoderCase {
   std::string label;
   std::string_view decoder;
@@ -246,12 +246,12 @@ inline std::vector<DecoderCase> decoder_cases() {
                      {8, 0, 0, 0, 4, 0, 0, 0, 1, 0, 0, 0, 1, 0, 0, 0, 0x10, 0, 0, 0, 'a', 'b', 'c', 'd', 0, offset, 0},
                      offset == 1 || offset == 4 ? StreamStatus::ok : StreamStatus::corrupt});
   }
-  // 32 literals, a match of the last four, and one that ends with the first byte of that.
+  // 32 literals, a match of the last four, and a match that ends with the first byte of that match.
   Bytes turns = {40, 0, 0, 0, 32, 0, 0, 0, 2, 0, 0, 0, 2, 0, 0, 0, 0, 0, 0, 0, 3, 0, 0, 0};
   for (uint8_t i = 0; i < 32; ++i) turns.push_back('A' + i);
   turns.insert(turns.end(), {0, 0, 4, 7, 0, 0});
   cases.push_back({"a match of a byte of the match before", kernels::kLz77Decode, turns, StreamStatus::ok});
-  // One chunk of some lanes, the words of the last of them last.
+  // One chunk with several lanes, the words of the last lane last.
   const Bytes raw = matchable_bytes(kCaseRoom, 2);
   for (const uint32_t lanes : {2u, 32u}) {
     const std::string of_lanes = " of " + std::to_string(lanes);

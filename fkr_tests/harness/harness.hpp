@@ -1,4 +1,4 @@
-// The test harness of kernel authors: a GoogleTest fixture that runs a kernel's PTX on every backend there is.
+// The test harness for authors of kernels: a GoogleTest fixture that runs a kernel's PTX on every available backend.
 //
 //   template <class Backend>
 //   class Doubling : public ptxkit::harness::KernelTest<Backend> {};
@@ -11,8 +11,8 @@
 //     EXPECT_EQ(this->download(data), (std::vector<uint32_t>{2, 4, 6}));
 //   }
 //
-// A launch that has any fault fails the test with the fault's full text. A Backend is a class with the members of
-// EmulatorBackend below; where unavailable() gives a reason, its tests are skipped with it.
+// A launch with any fault fails the test with the full text of the fault. A Backend is a class with the members of
+// EmulatorBackend below. If unavailable() returns a reason, its tests are skipped with that reason.
 #pragma once
 
 #include <algorithm>
@@ -36,24 +36,24 @@ namespace ptxkit::harness {
 using emulator::Argument;
 using emulator::LaunchShape;
 
-// Device memory of `count` elements. As an argument it is the device address.
+// Device memory of `count` elements, owned by the backend. As an argument it is the device address.
 template <class T>
 struct Buffer {
   uint64_t address = 0;
   size_t count = 0;
 };
 
-// A texture, surface, sampler or tensor map. As an argument it is its handle or map.
+// A texture, surface, sampler or tensor map. As an argument it is its handle or its map.
 struct Object {
   std::vector<std::byte> value;
-  uint64_t memory = 0;    // of the emulator its address, of a GPU its number
-  size_t size_bytes = 0;  // of its texels or elements
+  uint64_t memory = 0;    // on the emulator its address, on a GPU its number
+  size_t size_bytes = 0;  // the size of its texels or elements
 };
 
 class EmulatorBackend {
  public:
   static constexpr std::string_view kName = "emulator";
-  static constexpr bool kHasSamplers = true;  // apart from textures
+  static constexpr bool kHasSamplers = true;  // independent of textures (.samplerref)
   static std::optional<std::string> unavailable() { return std::nullopt; }
 
   Result<uint64_t> allocate(size_t size_bytes, const std::string& name, size_t align_bytes) {
@@ -91,7 +91,7 @@ class EmulatorBackend {
     return {};
   }
 
-  // Error: misuse, or any fault, as text.
+  // Errors: misuse, or the text of any fault.
   Result<void> launch(std::string_view entry, const LaunchShape& shape, std::span<const Argument> arguments) {
     auto outcome = emulator::launch(*program_, entry, shape, arguments, options);
     if (!outcome) return tl::unexpected(outcome.error());
@@ -106,7 +106,7 @@ class EmulatorBackend {
   const emulator::Program& program() const { return *program_; }
 
   emulator::LaunchOptions options{.max_steps = 200'000'000};
-  emulator::Outcome last;  // `output` is what the kernel printed
+  emulator::Outcome last;  // `last.output` is the kernel's printed text
 
  private:
   emulator::Device device_;
@@ -114,8 +114,9 @@ class EmulatorBackend {
   std::string path_;
 };
 
-// The GPU $PTXKIT_DEVICE (default 0) through the driver; its tests are skipped where there is none. A launch that dies
-// takes the context of the whole process with it: ctest, with a process a case, keeps that to one test.
+// The GPU with number $PTXKIT_DEVICE (default 0), through the driver. Its tests are skipped if there is none. A launch
+// that fails destroys the CUDA context of the whole process. ctest runs each case in a process of its own, so only one
+// test is affected.
 class CudaBackend {
  public:
   static constexpr std::string_view kName = "cuda";
@@ -175,7 +176,7 @@ class CudaBackend {
     return done ? stream->wait() : done;
   }
 
-  // Through the emulator's loader first: it knows the parameters of every entry, and every variable.
+  // The emulator's loader reads the text first: it provides the parameters of every entry, and every variable.
   Result<void> load(std::string text, std::string path) {
     auto program = emulator::Program::load_text(shapes_, text, std::move(path));
     if (!program) return tl::unexpected(program.error());
@@ -244,19 +245,19 @@ class KernelTest : public ::testing::Test {
     if (auto reason = Backend::unavailable()) GTEST_SKIP() << Backend::kName << ": " << *reason;
   }
 
-  // Parses, checks and loads; a module that does not load fails the test.
+  // Parses, checks and loads the module. The test fails if it does not load.
   void load(std::string_view ptx, const std::string& path = "kernel.ptx") {
     auto loaded = backend_.load(std::string(ptx), path);
     ASSERT_TRUE(loaded) << loaded.error().message();
   }
-  // The same of a file.
+  // The same for a file.
   void load_file(const std::string& path) {
     auto text = read_file(path);
     ASSERT_TRUE(text) << text.error().message();
     load(*text, path);
   }
 
-  // Uninitialised memory.
+  // Allocates uninitialised memory for `count` elements.
   template <class T>
   Buffer<T> allocate(const std::string& name, size_t count, size_t align_bytes = 256) {
     auto address = backend_.allocate(count * sizeof(T), name, align_bytes);
@@ -280,8 +281,8 @@ class KernelTest : public ::testing::Test {
     return values;
   }
 
-  // A texture, surface, sampler or tensor map as `ptx-debug run --arg` spells it (tex:2d,8x8,f32), with its texels or
-  // elements: exactly their bytes.
+  // Creates a texture, surface, sampler or tensor map from its description as in `ptx-debug run --arg`
+  // (tex:2d,8x8,f32), with exactly the bytes of its texels or elements.
   template <class T>
   Object object(const std::string& name, std::string_view spelling, const std::vector<T>& values) {
     const auto bytes = std::as_bytes(std::span(values));
@@ -295,7 +296,7 @@ class KernelTest : public ::testing::Test {
     return made ? std::move(*made) : Object{};
   }
 
-  // What its memory holds now.
+  // The present contents of its memory.
   template <class T = std::byte>
   std::vector<T> download(const Object& object) {
     std::vector<T> values(object.size_bytes / sizeof(T));
@@ -304,20 +305,20 @@ class KernelTest : public ::testing::Test {
     return values;
   }
 
-  // Makes a .texref, .surfref or .samplerref of the module stand for it.
+  // Binds a .texref, .surfref or .samplerref of the module to it.
   void bind(const std::string& name, const Object& object) {
     auto done = backend_.bind(name, object);
     ASSERT_TRUE(done) << done.error().message();
   }
 
-  // The first bytes of a .global or .const variable of the module.
+  // Writes the first bytes of a .global or .const variable of the module.
   template <class T>
   void write_variable(const std::string& name, const std::vector<T>& values) {
     auto done = backend_.write_variable(name, std::as_bytes(std::span(values)));
     ASSERT_TRUE(done) << done.error().message();
   }
 
-  // What a .global or .const variable holds now, all of it.
+  // The present contents of a whole .global or .const variable.
   std::vector<std::byte> read_variable(const std::string& name) {
     auto variable = backend_.program().global(name);
     EXPECT_TRUE(variable) << variable.error().message();
@@ -327,15 +328,15 @@ class KernelTest : public ::testing::Test {
     return bytes;
   }
 
-  // Arguments: buffers, scalars and structures of exactly the parameter's size (uint32_t{3}, not 3u in doubt), or an
-  // Argument that holds its bytes.
+  // Launches a kernel. Arguments are buffers, objects, scalars and structures whose size is exactly the parameter's
+  // (write uint32_t{3} rather than 3u in doubt), or an Argument with the bytes.
   template <class... Values>
   void launch(std::string_view entry, const LaunchShape& shape, const Values&... values) {
     auto done = try_launch(entry, shape, values...);
     ASSERT_TRUE(done) << done.error().message();
   }
 
-  // The same for tests that expect a failure: its text, or success.
+  // The same for tests that expect a failure: returns its text, or success.
   template <class... Values>
   Result<void> try_launch(std::string_view entry, const LaunchShape& shape, const Values&... values) {
     const std::vector<Argument> arguments{argument(values)...};

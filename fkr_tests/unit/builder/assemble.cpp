@@ -1,4 +1,4 @@
-// Runs ptxas on a temporary file. It is looked for on the path and where the toolkit's packages put it.
+// Runs ptxas on a temporary file. ptxas is searched on the path and where the toolkit's packages install it.
 #include "fkr_tests/unit/builder/assemble.hpp"
 
 #include <algorithm>

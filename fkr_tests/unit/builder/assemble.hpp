@@ -1,4 +1,4 @@
-// ptxas as a second opinion, where there is one.
+// ptxas as a second opinion, if it is installed.
 #pragma once
 
 #include <string>
@@ -7,7 +7,7 @@ namespace ptxkit::testing {
 
 bool has_ptxas();
 
-// What ptxas says of `ptx` when it assembles it for sm_`sm`; empty if it has nothing to say.
+// ptxas's messages when it assembles `ptx` for sm_`sm`; empty if there are none.
 std::string assemble(const std::string& ptx, unsigned sm);
 
 }  // namespace ptxkit::testing

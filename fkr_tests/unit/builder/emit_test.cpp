@@ -1,4 +1,4 @@
-// What the DSL emits: the text of small kernels, piece by piece.
+// The text that the DSL emits for small kernels, piece by piece.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 

@@ -1,4 +1,4 @@
-// The bridge between a definition and the emulator: buffers, arguments in the order of the parameters, launch.
+// Runs a definition on the emulator: buffers, arguments in the order of the parameters, launch.
 #include "fkr_tests/unit/builder/emulate.hpp"
 
 #include <stdexcept>

@@ -1,4 +1,4 @@
-// Runs a kernel of the DSL on the emulator, every check on: what it computes, not how it looks.
+// Runs a kernel of the DSL on the emulator with every check enabled, to test what it computes.
 #pragma once
 
 #include <cstdint>
@@ -9,8 +9,9 @@
 
 namespace ptxkit::testing {
 
-// The kernel of `block` threads and `grid` CTAs that `body` writes, given two inputs of one element a thread and one
-// output of `out_count` elements (0: one a thread), all u64. Faults and errors are reported as test failures.
+// Runs the kernel that `body` writes, with `block` threads and `grid` CTAs, on two inputs of one element for each
+// thread and one output of `out_count` elements (0: one for each thread), all u64. Faults and errors are reported as
+// test failures.
 using Words = std::vector<uint64_t>;
 using InWords = dsl::Span<dsl::read_only, dsl::u64>;
 using OutWords = dsl::Span<dsl::global, dsl::u64>;
@@ -18,7 +19,7 @@ using OutWords = dsl::Span<dsl::global, dsl::u64>;
 struct Ran {
   Words out;
   std::string report;  // rendered faults; empty if there are none
-  Words debug;         // the debug buffer, in words of 8 bytes, of a debug build
+  Words debug;         // the debug buffer of a debug build, in words of 8 bytes
 };
 
 struct RunOptions {

@@ -1,6 +1,6 @@
-// Checked builds: a pointer knows the object it came from, and every access through it that leaves the object traps on
-// the author's line. Release builds do not check: what leaves the buffer is left to the emulator's sanitizer, and what
-// only leaves a part of it goes unseen.
+// Checked builds: a pointer knows the object that it came from, and every access through it that leaves the object
+// traps on the author's line. Release builds have no checks: the emulator's sanitizer finds accesses outside of the
+// buffer, and accesses outside of only a part of it are not noticed.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -20,13 +20,13 @@ using testing::Words;
 
 constexpr EmitOptions kChecked{.variant = Variant::checked};
 
-// Stands before the line that a body is expected to trap on.
+// Set on the line before the one on which a body is expected to trap.
 u32 expected_line = 0;
 void next_line_leaves(Where where = Where::current()) { expected_line = where.line() + 1; }
 
 enum class InRelease { faults, unseen };
 
-// `body` for 64 threads over 64 words of input and of output.
+// Runs `body` with 64 threads over 64 words of input and of output.
 using Body = std::function<void(Kernel&, const InWords& in, const OutWords& out)>;
 void expect_trap(const Body& body, InRelease released = InRelease::faults) {
   const auto report = [&](const EmitOptions& emit) {
@@ -156,7 +156,7 @@ TEST(Objects, MayBeLeftByAPointerThatComesBack) {
   EXPECT_THAT(run(there_and_back, Words(64), Words(64), {.emit = kChecked}).report, IsEmpty());
 }
 
-// An index whose product wraps lands on the object again, where no sanitizer sees it.
+// An index whose product wraps points into the object again, where no sanitizer notices it.
 TEST(Objects, AreLeftByAnIndexThatWraps) {
   expect_trap(
       [](Kernel& k, const InWords& in, const OutWords& out) {
@@ -230,7 +230,7 @@ TEST(Objects, ArePartsOfThem) {
       InRelease::unseen);
 }
 
-// What aligned reads of an object's end touch may belong to it, and no more.
+// The bytes that aligned reads of an object's end touch may belong to it, and no more.
 TEST(Objects, EndAtTheNextGranule) {
   expect_trap(
       [](Kernel& k, const InWords& in, const OutWords& out) {

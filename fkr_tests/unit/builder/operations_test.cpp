@@ -1,5 +1,5 @@
-// What each operation becomes in PTX. Kernels here are as small as the operation allows; what they compute is tested on
-// the emulator (fkr_tests/emulated).
+// The PTX of each operation. Kernels here are as small as the operation allows. What they compute is tested on the
+// emulator (fkr_tests/emulated).
 #include <functional>
 #include <regex>
 
@@ -26,7 +26,7 @@ KernelDefinition kernel(Body body) {
                 [body](Kernel& k, Arg<"in", In> in, Arg<"out", Out> out) { body(k, in, out); });
 }
 
-// The PTX of a kernel that stores body(k, x), x being the thread's own input.
+// The PTX of a kernel that stores body(k, x), where x is the thread's own input.
 template <class F>
 std::string ptx_of(F body, EmitOptions options = {}) {
   const std::string ptx = emit_ptx(kernel([body](Kernel& k, const In& in, const Out& out) {
@@ -368,7 +368,7 @@ TEST(UniformBranches, AVariableIsAsUniformAsTheBranchesAroundItsAssignments) {
 }
 
 TEST(UniformBranches, WhatLeavesADivergentLoopIsDivergent) {
-  // The counter is the same in all lanes that are still in the loop, and differs between those that left.
+  // The counter is uniform among the lanes that are still in the loop, and differs between those that have left.
   const auto body = [](Kernel& k, const In& in, const Out& out) {
     Var<u32, Rate::thread> turns(k, 0);
     k.thread_loop([&](auto& loop) {
@@ -397,7 +397,7 @@ TEST(UniformBranches, LinesStayTheAuthors) {
 TEST(Variants, CheckedBuildsTrapWhereReleaseBuildsTrust) {
   const auto body = [](Kernel&, Lanes x) { return (x << (x & 63)) / x; };
   EXPECT_EQ(count(ptx_of(body), "trap;"), 0u);
-  // Two spans, a shift, a division.
+  // Two spans, a shift and a division are checked.
   EXPECT_EQ(count(ptx_of(body, {.variant = Variant::checked}), "trap;"), 4u);
 }
 

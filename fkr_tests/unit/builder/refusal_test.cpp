@@ -1,5 +1,5 @@
-// What tracing refuses: each misuse names the place, the other place that makes it one, and the remedy.
-// The tests count lines, so the formatter keeps out.
+// The misuse that tracing refuses: each error names the place, the second place that causes it, and the remedy.
+// The tests count lines, so clang-format is disabled.
 // clang-format off
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -26,7 +26,7 @@ std::optional<DslError> refusal(Body body, Variant variant = Variant::release) {
   return std::nullopt;
 }
 
-// Expects a refusal that contains `what` and `remedy`, at `line` because of `other`; both are lines of this file.
+// Expects an error that contains `what` and `remedy`, at `line` because of `other`; both are lines of this file.
 void expect_refused(Body body, u32 line, u32 other, const char* what, const char* remedy) {
   const std::optional<DslError> error = refusal(body);
   ASSERT_TRUE(error.has_value()) << "the kernel was accepted";
@@ -214,7 +214,7 @@ TEST(Refusal, TwoSharedArraysOfOneName) {
   expect_refused(body, here + 3, here + 2, "the shared array 'table' exists already", "give each array its own name");
 }
 
-// ptxas refuses a parameter and a variable of one name.
+// ptxas refuses a parameter and a variable with the same name.
 TEST(Refusal, SharedArrayWithTheNameOfAParameter) {
   constexpr u32 here = __LINE__;
   const KernelDefinition kernel = define({.name = "refused", .block = 64}, [](Kernel& k, Arg<"table", u32>) {

@@ -1,4 +1,4 @@
-// What the operations of the DSL compute, on the emulator, compared with the same expression in C++.
+// The results of the DSL's operations on the emulator, compared with the same expression in C++.
 #include <algorithm>
 #include <array>
 #include <bit>
@@ -22,7 +22,7 @@ using testing::run;
 using testing::RunOptions;
 using testing::Words;
 
-// 64 pairs: edges of every width first, then a generator's.
+// 64 pairs: boundary values of every width, then generated ones.
 const std::pair<Words, Words>& pairs() {
   static const std::pair<Words, Words> made = [] {
     const Words edges = {0,
@@ -56,7 +56,8 @@ const std::pair<Words, Words>& pairs() {
 
 constexpr EmitOptions kEveryEmission[] = {{.sm = 75}, {.sm = 80}, {.sm = 90}, {.sm = 90, .variant = Variant::checked}};
 
-// out[i] == host(a[i], b[i]) for T-typed a and b, in every emission. Both return what widens to u64.
+// Expects out[i] == host(a[i], b[i]) for a and b of type T, with every set of emit options. Both functions return a
+// type that widens to u64.
 template <class T, class Device, class Host>
 void expect_pairwise(Device device, Host host) {
   const auto& [a, b] = pairs();
@@ -76,7 +77,7 @@ void expect_pairwise(Device device, Host host) {
   }
 }
 
-// Arithmetic in the width of T, as C++ has it without promotion.
+// Arithmetic in the width of T, as in C++ but without promotion.
 template <class T>
 void expect_arithmetic() {
   using U = std::make_unsigned_t<T>;
@@ -163,7 +164,7 @@ TEST(Semantics, Bits) {
                        [](u32 x, u32 y) { return static_cast<u32>(u64{x} << (y & 63)); });
 }
 
-// One output a thread, from the thread's a: body(k, x) and host(all, i).
+// One output for each thread, computed from the thread's a: body(k, x) and host(all, i).
 template <class Device, class Host>
 void expect_per_thread(Device device, Host host) {
   const Words& a = pairs().first;
@@ -284,7 +285,7 @@ TEST(Semantics, LoopsAndBranches) {
 }
 
 TEST(Semantics, WarpLoopsStayTogether) {
-  // Collatz steps of the warp's largest value: the loop's condition and its collectives are uniform.
+  // Collatz steps of the warp's largest value: the condition of the loop and its collectives are uniform.
   const auto device = [](Kernel& k, auto x) {
     Var<u32, Rate::warp> n(k, reduce_max(x & 63) + 1), steps(k, 0);
     k.warp_loop([&](auto& loop) {
@@ -383,7 +384,7 @@ TEST(Semantics, UnalignedBytewiseAndRoundedReads) {
 }
 
 TEST(Semantics, UnalignedReadsStayInTheWordsOfTheValue) {
-  // The last four bytes of the buffer, at every alignment: one word further would be outside.
+  // The last four bytes of the buffer, at every alignment: one more word would be outside.
   const Words a = {0x1122334455667788};
   const Ran ran = run(
       [](Kernel& k, const InWords& in, const InWords&, const OutWords& out) {
@@ -471,7 +472,7 @@ TEST(Semantics, CheckedBuildsTrapAtTheAuthorsLine) {
   const Ran checked = run(beyond, small, small, {.emit = {.variant = Variant::checked}});
   EXPECT_THAT(checked.report, HasSubstr("trap"));
   EXPECT_THAT(checked.report, HasSubstr("semantics_test.cpp:" + std::to_string(here + 3)));
-  // Without the check it is the emulator that sees it, at the same line.
+  // Without the check the emulator notices the access, on the same line.
   const Ran released = run(beyond, small, small);
   EXPECT_THAT(released.report, HasSubstr("semantics_test.cpp:" + std::to_string(here + 3)));
 }
@@ -521,7 +522,7 @@ TEST(Semantics, MarkersAreCountedAndKept) {
 TEST(Semantics, MarkersWrapAroundInTheirRing) {
   const Ran ran = run([](Kernel& k, const InWords&, const InWords&, const OutWords&) { k.mark(3); }, Words(1), Words(1),
                       {.emit = {.variant = Variant::debug, .debug_records = 16}});
-  // 64 markers in 16 records: the later ones overwrite, nothing leaves the buffer.
+  // 64 markers in 16 records: the later ones overwrite the earlier ones, and none is written outside of the buffer.
   EXPECT_EQ(ran.debug[0] & 0xffffffff, 64u);
   for (size_t record = 1; record <= 16; ++record) EXPECT_EQ(ran.debug[2 * record] & 0xffffffff, 3u);
 }

@@ -1,4 +1,4 @@
-// The kernels of docs/tutorial.md, compiled. What stands in the tutorial's C++ blocks stands here word for word.
+// The kernels of docs/tutorial.md, compiled. The tutorial's C++ blocks are here word for word.
 #include "fkr_tests/unit/builder/tutorial.hpp"
 
 namespace ptxkit::tutorial {

@@ -1,4 +1,4 @@
-// The kernels of docs/tutorial.md, as its pages show them; tutorial_test.cpp compares the two texts.
+// The kernels of docs/tutorial.md. tutorial_test.cpp compares the two texts.
 #pragma once
 
 #include "builder/dsl.hpp"

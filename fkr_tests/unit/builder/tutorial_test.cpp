@@ -1,4 +1,4 @@
-// The tutorial shows what is compiled, and what it shows assembles.
+// The tutorial shows kernels that compile and assemble.
 #include "fkr_tests/unit/builder/tutorial.hpp"
 
 #include <fstream>
@@ -18,7 +18,7 @@ std::string read(const std::string& path) {
   return text.str();
 }
 
-// Without blanks at the start of lines: the page indents less than the source.
+// Without blanks at the beginning of lines, since the page indents less than the source.
 std::string flat(const std::string& text) {
   std::string out;
   std::istringstream lines(text);

@@ -1,4 +1,4 @@
-// The references of the BWT: the order of the suffixes, checked by something that does not sort, and the way back.
+// The BWT's references: the order of the suffixes, checked without sorting, and the inverse.
 #include <gtest/gtest.h>
 
 #include "fkr_tests/cases/bwt_cases.hpp"
@@ -71,7 +71,7 @@ TEST(SuffixOrder, TheCheckRefusesWhatIsNone) {
   EXPECT_EQ(check_suffix_order(text, {5, 3, 1, 0, 4}), "5 suffixes of 6");
 }
 
-// What the inverse takes is a BWT block and nothing else: it is the block of what came out.
+// The inverse accepts BWT blocks only: an accepted input is the block of its result.
 TEST(BwtInverseReference, TakesNothingButBlocks) {
   std::mt19937 random(7);
   size_t refused = 0, taken = 0;
@@ -88,7 +88,7 @@ TEST(BwtInverseReference, TakesNothingButBlocks) {
     }
   }
   EXPECT_GT(refused, 100u);
-  EXPECT_GT(taken, 0u);  // a byte can be another's without harm
+  EXPECT_GT(taken, 0u);  // a changed byte can give another valid block
 }
 
 TEST(BwtInverseReference, SaysWhatIsWrong) {

@@ -82,16 +82,16 @@ TEST(KernelCost, FieldsOfABlock) {
   EXPECT_EQ(*cost->thread_count(4 << 20), 131072u);
 }
 
-// The fifteen kernel files of libpz that carry the block, with what its cost plan gives for each ("GPU Kernel Cost
+// The fifteen kernel files of libpz that have the block, with the values of libpz's cost plan ("GPU Kernel Cost
 // Annotations and Runtime Scheduling"; hash, top-k, Huffman, rank and radix exist in OpenCL and in WGSL), and the
-// memory that a block of 256 KiB and one of 4 MiB then take.
+// memory that a block of 256 KiB and one of 4 MiB need.
 struct Annotation {
   const char* files;  // separated by spaces
   const char* threads_per_element;
   uint32_t passes;
   const char* buffers;
   uint64_t local_mem_bytes;
-  const char* note;  // null: the block has none
+  const char* note;  // nullptr: the block has no note
   uint64_t at_256_kib, at_4_mib, threads_at_4_mib;
 };
 constexpr Annotation kOriginalAnnotations[] = {
@@ -118,7 +118,7 @@ TEST(KernelCost, TheOriginalsFifteenAnnotationsGiveTheGoldenNumbers) {
   size_t file_count = 0;
   for (const Annotation& original : kOriginalAnnotations) {
     SCOPED_TRACE(original.files);
-    // As those files have it: no commas between the lines, no quotes around the note.
+    // In the form of those files: no commas between the lines, no quotes around the note.
     std::string text = "// @pz_cost {\n//   threads_per_element: " + std::string(original.threads_per_element) +
                        "\n//   passes: " + std::to_string(original.passes) + "\n//   buffers: " + original.buffers +
                        "\n//   local_mem: " + std::to_string(original.local_mem_bytes) + "\n";

@@ -1,4 +1,4 @@
-// The scalar LZ4 against liblz4: what one writes the other reads, and the ratio is not below liblz4's.
+// The scalar LZ4 against liblz4: each decodes the other's output, and the ratio is not below liblz4's.
 #include <cmath>
 #include <memory>
 #include <string>
@@ -21,7 +21,7 @@ struct Compressed {
   Bytes bytes;
 };
 
-// Compresses into a buffer of exactly the input's size, so that a sanitizer sees any byte beyond it.
+// Compresses into a buffer of exactly the input's size, so that a sanitizer notices any write beyond it.
 Compressed compress(const Bytes& raw, const Lz4CompressVariant& variant) {
   Compressed result{{}, Bytes(raw.size())};
   result.item = lz4_compress_reference(raw, result.bytes, variant);
@@ -114,7 +114,8 @@ TEST(Lz4Reference, ChunksUpToTheReachOfAnOffset) {
   }
 }
 
-// liblz4's size at a block size over a file, incompressible blocks counted raw. Level 0 is its default encoder.
+// liblz4's total size of a file cut into blocks, with incompressible blocks counted raw. Level 0 is its default
+// encoder.
 size_t liblz4_size(const Bytes& raw, size_t block, int level) {
   size_t total = 0;
   for (size_t at = 0; at < raw.size(); at += block) {
@@ -129,7 +130,8 @@ size_t liblz4_size(const Bytes& raw, size_t block, int level) {
   return total;
 }
 
-// The ratio relative to liblz4's, geometric mean over the first MiB of each corpus file. No file may be below `worst`.
+// The ratio relative to liblz4's: the geometric mean over the first MiB of each corpus file. No file may be below
+// `worst`.
 double ratio_relative_to_liblz4(const Lz4CompressVariant& variant, size_t block_bytes, int level, double worst) {
   double log_sum = 0;
   size_t file_count = 0;

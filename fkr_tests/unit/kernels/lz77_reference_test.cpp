@@ -1,4 +1,4 @@
-// The LZ77 references: what a match is, how good the finders are beside the best match there is, and known answers.
+// The LZ77 references: valid matches, the quality of the finders compared with the best matches, and known answers.
 #include "kernels/lz77/lz77_reference.hpp"
 
 #include <gtest/gtest.h>
@@ -71,12 +71,13 @@ TEST(Lz77Reference, TheLastCandidateAndTheFarthest) {
     EXPECT_EQ(length_of(lz77_hash_reference(raw), distance), distance <= kLzMaxOffset ? 8u : 0u) << distance;
     EXPECT_EQ(length_of(lz77_topk_reference(raw), distance * kLzTopK), distance <= kLzMaxOffset ? 8u : 0u) << distance;
   }
-  // As far as positions modulo 65536 tell apart; and in another part as far before its beginning as enters the tables.
+  // The largest distance that positions modulo 65536 distinguish; and, in another part, the bytes before it that enter
+  // its tables.
   for (const uint32_t distance : {300u, kLzTableStep, kLzMaxOffset, kLzMaxOffset + 1}) {
     const Bytes raw = ptxkit::testing::far_match(distance);
     EXPECT_EQ(length_of(lz77_table_reference(raw), distance), distance < kLzTableBefore ? 8u : 0u) << distance;
   }
-  // Of a window as long as the distance, and of one a byte shorter.
+  // With a window as long as the distance, and with one a byte shorter.
   const Bytes raw = ptxkit::testing::far_match(300);
   EXPECT_EQ(length_of(lz77_per_position_reference(raw, 300), 300), 8u);
   EXPECT_EQ(length_of(lz77_per_position_reference(raw, 299), 300), 0u);
@@ -86,7 +87,7 @@ uint32_t number_at(const Bytes& block, size_t at) {
   return block[at] | block[at + 1] << 8 | block[at + 2] << 16 | uint32_t{block[at + 3]} << 24;
 }
 
-// What a parse is worth: the bytes that matches cover, and the size of its streams coded as the codec lzr does.
+// The quality of a parse: the bytes that matches cover, and the size of its streams coded as the codec lzr codes them.
 struct Worth {
   size_t matched_bytes, coded_bytes;
 };
@@ -111,8 +112,8 @@ LzMatches first_of_each(const LzMatches& candidates) {
   return matches;
 }
 
-// Each finder beside the best match of every position within 32 KiB, all resolved lazily: at least so much of the bytes
-// that matches cover, and of the ratio through the whole pipeline.
+// Compares each finder with the best match of every position within 32 KiB, all resolved lazily: at least the given
+// share of the bytes that matches cover, and of the ratio of the whole pipeline.
 void expect_quality(const Bytes& raw) {
   const Worth best = worth_of(raw, lz77_lazy_reference(lz77_per_position_reference(raw, kLzMaxWindow)));
   const auto expect = [&](const char* finder, const LzMatches& matches, double of_matched, double of_ratio) {

@@ -1,4 +1,4 @@
-// The scalar references of encoders and decoders: what goes in comes out, and damaged streams get a status.
+// The scalar references of encoders and decoders: decoding restores the input, and damaged streams get a status.
 #include <algorithm>
 #include <cmath>
 #include <map>
@@ -61,7 +61,7 @@ TEST(TransformReference, StreamsThatAreJustRightOrJustNot) {
   }
 }
 
-// A stream cut anywhere is never decoded; one that is damaged has a status or decodes to no more than its room.
+// A stream that is cut anywhere is never decoded. A damaged one has a status or decodes to no more than its room.
 TEST(TransformReference, DamagedStreams) {
   std::map<std::pair<std::string_view, StreamStatus>, int> met;
   for (const TransformPair& pair : ptxkit::testing::transform_pairs()) {
@@ -77,7 +77,7 @@ TEST(TransformReference, DamagedStreams) {
       for (int i = 0; i < 60; ++i) {
         Bytes bad = good;
         ptxkit::testing::damage(bad, random);
-        const Bytes exact(bad.begin(), bad.end());  // a sanitizer sees one byte too far
+        const Bytes exact(bad.begin(), bad.end());  // of exact size, so that a sanitizer notices a read past the end
         ++met[{pair.decoder, pair.decode(exact, room).status}];
       }
     }
@@ -106,14 +106,15 @@ std::array<uint32_t, kSymbols> counts_of(std::initializer_list<uint32_t> first) 
 TEST(Huffman, LengthsOfKnownCounts) {
   const auto lengths = code_lengths(counts_of({5, 9, 12, 13, 16, 45}));
   EXPECT_EQ(std::vector<uint8_t>(lengths.begin(), lengths.begin() + 6), (std::vector<uint8_t>{4, 4, 3, 3, 3, 1}));
-  // A pair of the first two weighs as much as each of the others, which go before it.
+  // A pair of the first two weighs as much as each of the others, which precede it.
   const auto even = code_lengths(counts_of({1, 1, 2, 2}));
   EXPECT_EQ(std::vector<uint8_t>(even.begin(), even.begin() + 4), (std::vector<uint8_t>{2, 2, 2, 2}));
   EXPECT_EQ(code_lengths(counts_of({0, 7}))[1], 1);
   EXPECT_EQ(code_lengths(counts_of({})), (std::array<uint8_t, kSymbols>{}));
 }
 
-// What is missing goes, one each, to the symbols that lost most, the lowest first; what is too much is the largest's.
+// Missing units go, one each, to the symbols with the largest remainders, the lowest first. Excess units are taken from
+// the largest symbol.
 TEST(RansFrequencies, OfKnownCounts) {
   const auto thirds = normalise_frequencies(counts_of({7, 7, 7}), 9);
   EXPECT_EQ(std::vector<uint16_t>(thirds.begin(), thirds.begin() + 3), (std::vector<uint16_t>{171, 171, 170}));
@@ -158,7 +159,7 @@ TEST(Fse, OptionsOutOfRange) {
   }
 }
 
-// Within 2 % of what the counts of the bytes allow, at the default accuracy; Huffman within its bit a symbol.
+// Within 2 % of the entropy of the bytes, at the default accuracy; Huffman within one bit for each symbol.
 TEST(Fse, CloseToTheEntropy) {
   const Bytes raw = ptxkit::testing::matchable_bytes(1 << 16, 3);
   double bits = 0;
@@ -192,7 +193,7 @@ TEST(RansWarp, OptionsOutOfRange) {
   }
 }
 
-// At most 1.5 % over what the counts of the bytes allow.
+// At most 1.5 % above the entropy of the bytes.
 TEST(RansWarp, CloseToTheEntropy) {
   const Bytes raw = ptxkit::testing::matchable_bytes(1 << 20, 3);
   double bits = 0;
@@ -203,7 +204,7 @@ TEST(RansWarp, CloseToTheEntropy) {
   EXPECT_LT(rans_warp_encode_reference(raw, room, {}).size_bytes, 1.015 * bits / 8);
 }
 
-// The stream of R2 by hand: one chunk of three symbols on one lane.
+// The stream of requirement R2 by hand: one chunk of three symbols on one lane.
 TEST(RansChunked, TheFormatByHand) {
   const Bytes raw = {'a', 'a', 'b'};
   Bytes stream(1000);
@@ -211,7 +212,7 @@ TEST(RansChunked, TheFormatByHand) {
   ASSERT_EQ(stream.size(), 515u + 2 + 1 + 8);
   EXPECT_EQ(stream[0], 12);
   EXPECT_EQ(stream[1 + 2 * 'a'] | stream[2 + 2 * 'a'] << 8,
-            2731);  // two thirds of 4096, what is missing to one of them
+            2731);  // two thirds of 4096, and the missing unit
   EXPECT_EQ(stream[1 + 2 * 'b'] | stream[2 + 2 * 'b'] << 8, 1365);
   EXPECT_EQ(stream[513] | stream[514] << 8, 1);  // chunks
   EXPECT_EQ(stream[515] | stream[516] << 8, 3);  // symbols of the chunk
@@ -224,7 +225,7 @@ TEST(RansChunked, TheFormatByHand) {
   EXPECT_EQ(stream[522] | stream[523] | stream[524] | stream[525], 0);  // words
 }
 
-// R2: at the default chunk within half a per cent of one chunk.
+// Requirement R2: the default chunk costs at most half a per cent compared with one chunk.
 TEST(RansChunked, ChunksCostLittle) {
   const Bytes raw = ptxkit::testing::matchable_bytes(1 << 20, 3);
   const auto size = [&](uint32_t chunk_bytes) {
