@@ -16,7 +16,7 @@ using ptx::Role;
 using ptx::Space;
 using ptx::Type;
 
-constexpr unsigned kSourceAt = 64, kCompareAt = 128, kCellAt = 192;  // in a row
+constexpr unsigned kSourceAt = 64, kCompareAt = 128, kCellAt = 192;  // offsets in a row
 
 // How a register is declared and moved.
 struct Kept {
@@ -36,11 +36,11 @@ Kept kept(Type type, bool relaxed, unsigned wider) {
   return kWidths[relaxed ? least + wider % (3 - least) : least];
 }
 
-// Where an access goes.
+// The memory that an access addresses.
 enum class Window { in, out, shared, peer, local, constant, parameter, given, got };
 
-// At memory of another CTA ptxas 13.0 makes of additions of two halves one of integers, and of 64-bit operations but
-// the addition and the exchange something that is not atomic: see memory_exception().
+// For memory of another CTA, ptxas 13.0 compiles additions of two halves to one of integers, and 64-bit operations
+// other than the addition and the exchange to code that is not atomic: see memory_exception().
 bool is_broken_at_peer(const SpelledForm& form) {
   if (form.form->op != Op::atom && form.form->op != Op::red) return false;
   if (form.type() == Type::f16x2 || form.type() == Type::bf16x2) return true;
@@ -66,7 +66,7 @@ Window window_of(const SpelledForm& form) {
     default:
       break;
   }
-  // What the ISA has for global memory only, a generic address must mean too.
+  // Forms that the ISA allows for global memory only need a generic address in global memory.
   const bool of_global =
       form.has("mmio") || (atomic && form.vector > 1) || std::ranges::any_of(form.words, [](const std::string& word) {
         return word.starts_with("L1::") || word.starts_with("L2::");
@@ -81,7 +81,7 @@ Window window_of(const SpelledForm& form) {
   return kStores[form.number % (atomic || strong ? 3 : 4)];
 }
 
-// Before the instruction, with the generic address or that of the space in %at; and what is left there after it.
+// The text before the instruction, with the generic address or that of the space in %at, and the text after it.
 struct Around {
   std::string before, after, address = "[%at+16]";
 };
@@ -124,9 +124,9 @@ Around around(Window window, bool generic, unsigned number) {
   return {};
 }
 
-// The operands but for the address, each as it is written.
+// All operands but the address, as they are written.
 struct Operands {
-  std::vector<std::string> written;  // "" for the address
+  std::vector<std::string> written;  // "" in the place of the address
   std::string declarations, loads, stores;
 };
 
@@ -172,7 +172,7 @@ std::string instruction_text(const SpelledForm& form, const Operands& operands, 
   return text + ";";
 }
 
-// All threads on one place, where the order in which they come does not matter: the cell of the first thread.
+// All threads access one place, the cell of the first thread, with operations whose order does not matter.
 std::string contended(const SpelledForm& form, Window window, const Operands& operands) {
   const Type type = form.type();
   const bool integer = type != Type::f32 && type != Type::f64 && ptx::bit_width(type) >= 32 && !form.has("noftz") &&
@@ -182,7 +182,7 @@ std::string contended(const SpelledForm& form, Window window, const Operands& op
   std::string text(kClusterBarrier);
   const bool generic = !form.has_space;
   if (window == Window::out) {
-    // The CTA's own where the scope is no larger.
+    // The CTA's own place, if the scope is no larger.
     text += form.has("cta") ? "add.u64 %at, %cto, 192;\n"
                             : "mul.wide.u32 %wide, %rank, %bytes;\nsub.u64 %at, %cto, %wide;\nadd.u64 %at, %at, 192;\n";
   } else if (window == Window::shared) {
@@ -200,7 +200,7 @@ std::string contended(const SpelledForm& form, Window window, const Operands& op
 
 std::string copy_64(std::string_view from_space, std::string_view from, std::string_view to_space,
                     std::string_view to) {
-  // A register or name, with an offset or not.
+  // A register or a name, with or without an offset.
   const auto place = [](std::string_view address, unsigned more) {
     const size_t plus = address.find('+');
     if (plus != std::string_view::npos)
@@ -244,7 +244,7 @@ Section access_section(const SpelledForm& form) {
   Section out;
   out.instruction = instruction_text(form, operands, at.address);
   out.text = operands.declarations + operands.loads + at.before + out.instruction + "\n" + operands.stores;
-  if (window == Window::given) {  // what was given comes back byte by byte
+  if (window == Window::given) {  // what was passed is read back byte by byte
     out.text += at.after;
     for (unsigned i = 0; i < ptx::byte_width(form.type()) * form.vector; ++i)
       out.text += fmt::format("ld.param.u8 %r0, [got+{}];\nst.global.u8 [%to+{}], %r0;\n", 16 + i, kCellAt + 16 + i);

@@ -14,7 +14,7 @@ using ptx::Space;
 
 constexpr std::string_view kKeep = "st.global.b32 [%to], %r0;\n";
 
-// The address of the thread's bytes in a space, as an address of that space in %at.
+// Puts the address of the thread's bytes in a space, as an address of that space, into %at.
 std::string address_in(std::string_view space) {
   const std::string of_lane = "and.b32 %r0, %thread, 15;\nmul.wide.u32 %wide, %r0, 64;\nadd.u64 %at, %at, %wide;\n";
   if (space == "global") return "mov.b64 %at, %from;\n";
@@ -33,7 +33,7 @@ std::string space_word(const SpelledForm& form) {
   return "";
 }
 
-// What lies behind the address that the instruction makes.
+// Reads the memory at the address that the instruction makes.
 Section conversion(const SpelledForm& form) {
   const std::string space = space_word(form);
   Section out;
@@ -49,7 +49,7 @@ Section conversion(const SpelledForm& form) {
   return out;
 }
 
-// Of a generic address in each space; the last is that of the CTA's own memory as mapa gives it.
+// A generic address in each space; the last is an address in the CTA's own memory, made by mapa.
 Section question(const SpelledForm& form) {
   static constexpr std::array<std::string_view, 6> kSpaces = {"global", "local",  "const",
                                                               "param",  "shared", "shared::cluster"};
@@ -67,7 +67,7 @@ Section question(const SpelledForm& form) {
   return out;
 }
 
-// In the other CTA and in its own.
+// In the other CTA and in the same one.
 Section mapping(const SpelledForm& form) {
   Section out;
   const bool narrow = form.type() == ptx::Type::u32, generic = !form.has_space;
@@ -87,7 +87,7 @@ Section mapping(const SpelledForm& form) {
   return out;
 }
 
-// Changes no byte, but those that discard gives up; they are written then.
+// Changes no byte, except the bytes that `discard` drops; they are written afterwards.
 Section hint(const SpelledForm& form) {
   Section out;
   const bool local = form.space == Space::local;
@@ -101,7 +101,7 @@ Section hint(const SpelledForm& form) {
   return out;
 }
 
-// A policy has no bits that the ISA knows: it is used.
+// The ISA does not define the bits of a policy, so it is only used.
 Section policy(const SpelledForm& form) {
   Section out;
   if (form.has("cvt"))

@@ -15,7 +15,7 @@ using ptx::Role;
 
 constexpr std::string_view kWarps = "and.b32 %r5, %thread, 32;\nsetp.eq.u32 %p1, %r5, 0;\n";  // %p1: the first warp
 
-// The word of the other warp's thread, which only a barrier has made visible.
+// Reads the word of the other warp's thread, which only a barrier makes visible.
 std::string exchange(unsigned at) {
   return fmt::format(
       "xor.b32 %r1, %thread, 33;\nshl.b32 %r1, %r1, 6;\nadd.u32 %r1, %r1, %tile;\nld.shared.b32 %r2, [%r1+{}];\n"
@@ -61,7 +61,7 @@ std::string cluster_barrier(const SpelledForm& form, Section& out) {
          std::string(kClusterBarrier);
 }
 
-// Beside a barrier: nothing but that the bytes are there can be seen of it.
+// Next to a barrier: its only visible effect is that the bytes are there.
 std::string fence(const SpelledForm& form, Section& out) {
   out.instruction = form.spelling;
   for (size_t i = form.first; i < form.specs.size(); ++i)
@@ -108,7 +108,7 @@ std::string half_warp(const SpelledForm& form, Section& out) {
          "\nskip:\nselp.b32 %r2, 1, 0, %p2;\nst.global.b32 [%to], %r1;\nst.global.b32 [%to+4], %r2;\nbar.sync 0;\n";
 }
 
-// Nothing is to be seen of it but that the program goes on.
+// Its only visible effect is that the program continues.
 std::string plain(const SpelledForm& form, Section& out) {
   out.instruction = form.spelling;
   for (size_t i = form.first; i < form.specs.size(); ++i)
@@ -150,7 +150,7 @@ Section barrier_section(const SpelledForm& form, unsigned threads) {
   return out;
 }
 
-// The first thread of a CTA moves a barrier of 40 arrivals through two phases and asks it on the way.
+// The first thread of a CTA takes a barrier of 40 arrivals through two phases and queries it in between.
 Section mbarrier_section(const SpelledForm& form, unsigned threads) {
   const unsigned fourth = threads * 192;
   Section out;
@@ -208,13 +208,13 @@ Section mbarrier_section(const SpelledForm& form, unsigned threads) {
   text += "@!%leader bra ready;\n" + (form.has("init") ? out.instruction + "\n" : init);
   if (form.has("inval")) text += out.instruction + "\n" + init;
   text += "ready:\nfence.mbarrier_init.release.cluster;\n" + std::string(kClusterBarrier) + "@!%leader bra done;\n";
-  if (form.has("complete_tx") && !arrives) {  // what it completes was expected, where that is
+  if (form.has("complete_tx") && !arrives) {  // the transactions that it completes are expected first
     text += fmt::format("mbarrier.expect_tx.relaxed.cluster.{}.b64 {}, 64;\n",
                         remote ? "shared::cluster" : "shared::cta", remote ? "[%pbar]" : "[%bar]");
   }
   if (arrives || form.has("expect_tx") || form.has("complete_tx")) text += out.instruction + "\n";
   if (arrives && !sink) text += keep_count("%made");
-  // The other CTA's leader may have been the one.
+  // The other CTA's leader may have been the one that arrived.
   text += "done:\n" + std::string(kClusterBarrier) + "@!%leader bra over;\n";
   text += arrive(40 - first - 1);
   if (waits) text += out.instruction + "\n" + results("%p1", kept), kept += 4;
@@ -233,7 +233,7 @@ Section mbarrier_section(const SpelledForm& form, unsigned threads) {
 
 Section matrix_section(const SpelledForm& form, unsigned threads) {
   Section out;
-  // Rows of 16 bytes, 64 apart, in an order of no pattern; a generic address where the form names no space.
+  // Rows of 16 bytes, 64 bytes apart, in irregular order. A generic address if the form names no space.
   std::string text = copy_64("global", "%tfrom", "shared", "%cell") + copy_64("global", "%tfrom", "shared", "%aimed") +
                      "bar.sync 0;\nmul.lo.u32 %r0, %thread, 11;\nand.b32 %r0, %r0, 31;\nshl.b32 %r0, %r0, 6;\n"
                      "add.u32 %r0, %r0, %tile;\ncvt.u64.u32 %at, %r0;\n";

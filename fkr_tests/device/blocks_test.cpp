@@ -1,5 +1,5 @@
-// The pipelines lzr, lzf, deflate-like and bbw on a GPU: bytes and verdicts of the CPU's code, over the corpus and over
-// damaged blocks.
+// The pipelines lzr, lzf, deflate-like and bbw on a GPU: the bytes and verdicts of the CPU's code, for the corpus and
+// for damaged blocks.
 #include <filesystem>
 #include <set>
 
@@ -25,12 +25,13 @@ void open_kernels(Executor& executor, std::unique_ptr<BlockKernels>& kernels) {
   kernels = std::move(*selected);
 }
 
-// Little enough for a GPU that is emulated.
+// Small enough for an emulated GPU.
 TEST(DeviceShortBlocks, GiveTheBytesOfTheCpu) {
   PTXKIT_REQUIRE_DEVICE();
   Executor executor;
   for (const MatchSearch search : {MatchSearch::chains, MatchSearch::tables}) {
-    std::unique_ptr<BlockKernels> kernels;  // anew: a graph of other launches is refused, which memcheck would report
+    // created anew: a graph of other launches is refused, which memcheck would report
+    std::unique_ptr<BlockKernels> kernels;
     open_kernels(executor, kernels);
     ASSERT_TRUE(kernels);
     for (const format::PtzCodec codec : testing::ptz_codecs()) {
@@ -40,7 +41,7 @@ TEST(DeviceShortBlocks, GiveTheBytesOfTheCpu) {
   }
 }
 
-// Of several segments, and little enough for compute-sanitizer's racecheck, which does not come to an end with more.
+// Several segments, but small enough for compute-sanitizer's racecheck, which does not end with more.
 TEST(DeviceShortBlocks, BwtBlocksOfSegments) {
   PTXKIT_REQUIRE_DEVICE();
   Executor executor;
@@ -56,7 +57,7 @@ TEST(DeviceShortBlocks, BwtBlocksOfSegments) {
   testing::expect_blocks_as_on_the_cpu(*kernels, format::PtzCodec::bbw, raws);
 }
 
-// From single segments to what a launch of each pipeline carries; little enough for compute-sanitizer.
+// From single segments to the largest launch of each pipeline; small enough for compute-sanitizer.
 TEST(DeviceShortBlocks, AllocateWhatTheKernelsDeclare) {
   PTXKIT_REQUIRE_DEVICE();
   Executor executor;
@@ -72,7 +73,7 @@ TEST(DeviceShortBlocks, AllocateWhatTheKernelsDeclare) {
                                     static_cast<uint32_t>(info.minor), {4096, 4112, 700, 9001});
     for (const auto& launch : launches) seen.insert(launch.kernel);
   }
-  EXPECT_EQ(seen.size(), 19u);  // every kernel of the pipelines
+  EXPECT_EQ(seen.size(), 19u);  // all kernels of the pipelines
 }
 
 class DeviceBlocks : public ::testing::TestWithParam<format::PtzCodec> {
@@ -100,7 +101,7 @@ TEST_P(DeviceBlocks, GiveTheBytesOfTheCpu) {
   }
 }
 
-// The first block of each, and with bbw, whose blocks go through the device side by side, all of them.
+// The first block of each file; all of them for bbw, whose blocks are processed concurrently.
 TEST_P(DeviceBlocks, EveryCorpusFile) {
   PTXKIT_REQUIRE_CORPUS();
   const size_t block_bytes = size_t{1} << format::row_of(GetParam()).block_bits;

@@ -1,4 +1,4 @@
-// The BWT kernels on a GPU: the blocks of the reference, the order of the suffixes, the way back, and how fast.
+// The BWT kernels on a GPU: the reference's blocks, the order of the suffixes, the inverse, and the speed.
 #include <cstdio>
 
 #include <gtest/gtest.h>
@@ -16,7 +16,7 @@ using ptxkit::testing::launch;
 
 const std::vector<size_t> kSizes = {0, 1, 2, 3, 31, 32, 33, 257, 4093, 4095, 4096, 4097};
 
-// All kernels of the codec over `raws`, in the order in which it uses them, and back.
+// Runs all kernels of the codec over `raws`, in the codec's order, and back.
 void expect_codec_as_reference(const BwtKernel& sort, const std::vector<Bytes>& raws) {
   expect_bwt_blocks(launch, sort, raws);
   expect_bwt_inverted(launch, raws);
@@ -35,7 +35,7 @@ void expect_codec_as_reference(const BwtKernel& sort, const std::vector<Bytes>& 
   EXPECT_TRUE(expect_column_as_reference(launch, ptxkit::testing::zero_runs_decode(), runs, longest) == places);
 }
 
-// Little enough for a GPU that is emulated, or watched by compute-sanitizer.
+// Small enough for an emulated GPU, or for compute-sanitizer.
 TEST(DeviceShortBwt, ComesBack) {
   PTXKIT_REQUIRE_DEVICE();
   for (const BwtKernel& sort : ptxkit::testing::bwt_sorts())
@@ -75,7 +75,7 @@ TEST(DeviceBwt, DamageHasAStatus) {
   expect_column_as_reference(launch, ptxkit::testing::zero_runs_decode(), runs, 4096);
 }
 
-// 256 MiB in blocks of 64 KiB of the corpus: the same bytes, and how fast each kernel is.
+// 256 MiB of the corpus in blocks of 64 KiB: the same bytes, and the speed of each kernel.
 TEST(DeviceBwt, BlocksOfTheCorpus) {
   PTXKIT_REQUIRE_DEVICE();
   PTXKIT_REQUIRE_CORPUS();
@@ -91,7 +91,7 @@ TEST(DeviceBwt, BlocksOfTheCorpus) {
     const auto results = expect_bwt_as_reference(launch, kernel, items, kBlock, room);
     std::vector<Bytes> many;
     for (size_t i = 0; i < kBlocks; ++i) many.push_back(items[i % items.size()]);
-    kernel.leaves_order = false;  // 16 bytes a byte, and checked
+    kernel.leaves_order = false;  // the order takes 16 bytes for each byte, and would be checked
     double best = 1e9;
     for (int turn = 0; turn < 3; ++turn) {
       const auto ran = run_bwt_kernel(launch, kernel, many, kBlock, room);

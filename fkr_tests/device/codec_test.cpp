@@ -1,4 +1,4 @@
-// The kernels on a GPU: bytes, flags and statuses of the scalar references, over the corpus, over mixed pages and over
+// The kernels on a GPU: the bytes, flags and statuses of the scalar references, for the corpus, for mixed pages and for
 // damaged blocks.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -37,7 +37,7 @@ class DeviceCodec : public ::testing::Test {
     request.find_image = kernels::find_kernel_image;
     return select_backend(request, executor_);
   }
-  // One item a page.
+  // One item for each page.
   static std::vector<CompressItem> items_of(const std::vector<ByteVector>& pages, std::vector<ByteVector>& rooms) {
     rooms.assign(pages.size(), {});
     std::vector<CompressItem> items(pages.size());
@@ -218,7 +218,7 @@ TEST_F(DeviceCodec, ZeroPagesAreFound) {
   std::mt19937 random(3);
   for (uint32_t i = 0; i < kCount; ++i) {
     sizes[i] = i % 3 == 0 ? static_cast<uint32_t>(random() % (kStride + 1)) : kStride;
-    // A byte that is not zero: in the page, or just behind its end, where it must not count.
+    // A byte that is not zero: in the page, or just after its end, where it must be ignored.
     if (i % 2 == 0 && sizes[i] != 0) raw[i * kStride + random() % sizes[i]] = 1;
     if (i % 2 == 1 && sizes[i] < kStride) raw[i * kStride + sizes[i]] = 1;
   }

@@ -12,8 +12,8 @@ namespace {
 using ptx::Op;
 using ptx::Purpose;
 
-// Quarters of a CTA's bytes, each of threads * 64: the source in `in` and a target in `out`, another source, what is
-// left in shared memory, results of threads.
+// Quarters of a CTA's bytes, threads * 64 bytes each: the source in `in` and a target in `out`, another source, the
+// final contents of shared memory, and results of threads.
 struct Quarters {
   unsigned second, third, fourth;
 };
@@ -27,7 +27,7 @@ std::string keep(std::string_view shared, unsigned at) {
 constexpr std::string_view kInit =
     "@%leader mbarrier.init.shared.b64 [%bar], {};\nfence.mbarrier_init.release.cluster;\n"
     "barrier.cluster.arrive;\nbarrier.cluster.wait;\n";
-// Every thread waits for the first phase; then nobody needs the barrier.
+// Every thread waits for the first phase; after that the barrier is unused.
 std::string await() { return "{\nagain:\nmbarrier.try_wait.parity.shared.b64 %p0, [%bar], 0;\n@!%p0 bra again;\n}\n"; }
 std::string forget_barrier() { return std::string(kClusterBarrier) + "@%leader mbarrier.inval.shared.b64 [%bar];\n"; }
 std::string init(unsigned count) {
@@ -35,7 +35,7 @@ std::string init(unsigned count) {
   return text.replace(text.find("{}"), 2, std::to_string(count));
 }
 
-// cp.async: each thread copies into its own cell.
+// cp.async: each thread copies to its own cell.
 Section copy_of_threads(const SpelledForm& form, unsigned threads) {
   const Quarters at = quarters(threads);
   Section out;
@@ -58,7 +58,7 @@ Section copy_of_threads(const SpelledForm& form, unsigned threads) {
   } else if (form.has("wait_all")) {
     out.instruction = form.spelling + ";";
     out.text += copy + "\n" + out.instruction + "\n";
-  } else if (form.has("wait_group")) {  // of two groups the first
+  } else if (form.has("wait_group")) {  // of two groups, waits for the first
     out.instruction = form.spelling + " 1;";
     out.text += copy + "\ncp.async.commit_group;\n" +
                 fmt::format("cp.async.ca.shared.global [%cell+32], [%tfrom+{}], 8;\n", at.second + 32) +
@@ -91,7 +91,7 @@ Section copy_of_bulk(const SpelledForm& form, unsigned threads) {
   out.text = fmt::format("mov.b32 %r0, {};\n", size);
   const std::string hint = form.has("L2::cache_hint") ? ", %policy" : "";
   const std::string store = fmt::format("cp.async.bulk.global.shared::cta.bulk_group [%cto+16], [%tile+16], {};", size);
-  // A target in global memory begins as bytes of `in`.
+  // A target in global memory is initialised with bytes of `in`.
   const std::string fill = fill_tile() + fill_aim(at) +
                            copy_64("global", fmt::format("%tfrom+{}", at.second), "global", "%tto") +
                            "fence.proxy.async;\n" + std::string(kClusterBarrier);
@@ -114,7 +114,7 @@ Section copy_of_bulk(const SpelledForm& form, unsigned threads) {
                 "\n@%leader cp.async.bulk.commit_group;\n@%leader cp.async.bulk.wait_group 0;\n" + end;
     return out;
   }
-  // To shared memory, with a barrier that counts the bytes where they arrive.
+  // To shared memory, with a barrier at the destination that counts the bytes.
   const bool from_global = form.has("global"), multicast = form.has("multicast::cluster");
   const bool to_peer = form.has("shared::cluster") && !multicast && (!from_global || form.number % 2);
   const std::string to = to_peer ? "%paim" : "%aim", barrier = to_peer ? "%pbar" : "%bar";
@@ -128,7 +128,7 @@ Section copy_of_bulk(const SpelledForm& form, unsigned threads) {
   return out;
 }
 
-// st.async, red.async: each thread to the other CTA, whose barrier counts the bytes.
+// st.async and red.async: each thread writes to the other CTA, whose barrier counts the bytes.
 Section remote(const SpelledForm& form, unsigned threads) {
   const Quarters at = quarters(threads);
   Section out;

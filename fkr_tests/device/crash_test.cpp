@@ -1,6 +1,6 @@
-// Instrumented kernels on a GPU: one that dies with 716 and one that is still running at its deadline are each located
-// to the line by the debug buffer alone, which lies in mapped host memory. Each kernel has a process of its own,
-// because the first one ends its context; the second ends by itself.
+// Instrumented kernels on a GPU. One fails with error 716, one is still running at its deadline. The debug buffer in
+// mapped host memory alone locates each to its source line. Each kernel has a process of its own, because the failure
+// of the first destroys its context; the second ends by itself.
 #include "analyzer/instrument/crash.hpp"
 
 #include <cstdio>
@@ -20,7 +20,7 @@ namespace {
 
 constexpr uint32_t kRecords = 1024;
 
-// One lane walks a page by 3 bytes and reads words: 716 on its second turn, in line 17.
+// One lane walks a page in steps of 3 bytes and reads words: error 716 in its second iteration, in line 17.
 const char* const kMisaligned = R"(.version 7.0
 .target sm_70
 .address_size 64
@@ -48,7 +48,7 @@ finish:
 }
 )";
 
-// Every thread spins in the loop of line 11 until `limit` turns are over; the limit is far beyond the deadline.
+// Every thread spins in the loop of line 11 for `limit` iterations, far beyond the deadline.
 const char* const kSpinning = R"(.version 7.0
 .target sm_70
 .address_size 64
@@ -67,7 +67,7 @@ again:
 }
 )";
 
-// What a child says: the status, whether it was still running, and the debug buffer.
+// The report of a child: the status, whether the kernel was still running, and the debug buffer.
 struct Died {
   int status = -1;
   bool timed_out = false;
@@ -96,7 +96,7 @@ struct Case {
   uint32_t limit;
   double deadline_seconds;
 };
-// A million turns of 32 threads, each with a marker in host memory, take seconds; then the kernel ends.
+// A million iterations of 32 threads, each with a marker in host memory, take seconds. Then the kernel ends.
 constexpr Case kCases[] = {{kMisaligned, 200, 10}, {kSpinning, 1'000'000, 0.25}};
 
 instrument::Instrumented instrumented(const ptx::Module& module) {
@@ -135,7 +135,7 @@ class DeviceCrash : public ::testing::Test {
  protected:
   void SetUp() override { PTXKIT_REQUIRE_DEVICE(); }
 
-  // Runs case `number` and locates its end; the answer stays valid as long as this object.
+  // Runs case `number` and locates its end. The result is valid as long as this object.
   Located locate(int number) {
     parsed_ = ptx::parse(kCases[number].text, "kernel.ptx");
     kernel_ = instrumented(parsed_.module);
@@ -191,7 +191,7 @@ int crash_main(int number) {
   const auto& buffer = outcome->buffers[2];
   if (buffer) std::fwrite(buffer->data(), 1, buffer->size(), stdout);
   std::fflush(stdout);
-  // The context may be dead, or busy: leave without giving anything back to it.
+  // The context may be destroyed or busy: exit without releasing anything.
   ::_exit(0);
 }
 

@@ -1,4 +1,4 @@
-// The GPU of the device tests: found once, and its absence is a skip with the reason.
+// The GPU of the device tests, opened once. Tests without one are skipped with the reason.
 #pragma once
 
 #include <cstdint>
@@ -12,10 +12,10 @@
 
 namespace ptxkit::testing {
 
-// The context of device $PTXKIT_DEVICE (default 0), or why there is none.
+// The context of device $PTXKIT_DEVICE (default 0), or the reason why there is none.
 const tl::expected<driver::ContextPointer, std::string>& device();
 
-// Entry `entry`(in, out) of a PTX text in one block: `out` as it leaves it, zeros where nothing is written.
+// Runs `entry`(in, out) of a PTX text in one CTA. Returns `out`, which is zero where nothing is written.
 Result<std::vector<uint8_t>> run_in_out(const std::string& ptx, const std::string& entry, uint32_t threads,
                                         std::span<const uint8_t> in, size_t out_bytes);
 

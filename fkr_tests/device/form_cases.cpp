@@ -29,7 +29,8 @@ bool computes_on_registers(ptx::Op op, const std::string& instruction) {
       Op::pmevent,  Op::setmaxnreg, Op::griddepcontrol, Op::wgmma,        Op::tcgen05,    Op::createpolicy,
       Op::cp,       Op::mbarrier,   Op::wmma,           Op::istypep,      Op::getctarank, Op::mapa,
       Op::isspacep, Op::cvta,       Op::stacksave,      Op::stackrestore, Op::alloca,     Op::clusterlaunchcontrol};
-  if (others.contains(op) || instruction.starts_with("mma.sp")) return false;  // not any metadata will do: matrix_cases
+  // sparse forms need valid metadata: matrix_cases
+  if (others.contains(op) || instruction.starts_with("mma.sp")) return false;
   static constexpr const char* kParts[] = {"[", "TABLE", "END", "argument"};
   return std::none_of(std::begin(kParts), std::end(kParts),
                       [&](const char* part) { return instruction.find(part) != std::string::npos; });
@@ -59,7 +60,7 @@ bool is_approximate(ptx::Op op, const std::string& instruction) {
   return instruction.find(".approx") != std::string::npos || instruction.find(".full") != std::string::npos;
 }
 
-// Letter of the register's name: its type, and how it is loaded and stored.
+// The letter of a register's name determines its type, and how it is loaded and stored.
 struct Width {
   const char* type;
   const char* memory;
@@ -146,7 +147,7 @@ uint64_t edge_value(std::mt19937_64& random, unsigned bytes) {
     case 0:
       return bits;
     case 1:
-      return bits & 0xff;  // small numbers: shifts, counts
+      return bits & 0xff;  // small numbers, for shifts and counts
     default:
       break;
   }
@@ -158,10 +159,10 @@ uint64_t edge_value(std::mt19937_64& random, unsigned bytes) {
 
 std::string_view form_exception(const FormCase& each) {
   if (each.approximate) return "the ISA promises an error bound, no bits";
-  // Video instructions are a sequence of others since compute capability 5.x. Over the 12 operands types and operations
-  // of each it contradicts the ISA's pseudo-code, which the emulator follows: 0x80000000 + 0x9c771765 saturates to
-  // 0x1c771765, the minimum of two words with their top bits set is always the third operand, .sat of a shift by more
-  // than the width gives 0, products of mixed signs are taken as signed.
+  // Since compute capability 5.x ptxas compiles video instructions to sequences of others. For the 12 operands, types
+  // and operations of each, the results contradict the ISA's pseudo-code, which the emulator follows: 0x80000000 +
+  // 0x9c771765 saturates to 0x1c771765; the minimum of two words with their top bits set is always the third operand;
+  // .sat of a shift by more than the width gives 0; products of mixed signs are treated as signed.
   static constexpr std::string_view kVideo = "ptxas's sequence contradicts the ISA's pseudo-code";
   static const std::map<std::string_view, std::string_view> kExceptions = {
       {"fns.b32 %w1, %w2, %w3, %w4;", "of a base above 31, which the ISA does not define"},
@@ -201,7 +202,7 @@ std::vector<FormCase> form_cases() {
       if (!computes_on_registers(form.op, sample.instruction) || !runs_on_90(sample.target)) continue;
       if (!seen.insert(sample.instruction).second) continue;
       FormCase each{sample.instruction, registers_of(sample.instruction), is_approximate(form.op, sample.instruction)};
-      // Not where a version or target older than the program's is wanted.
+      // Not forms that need an older version or target than the program's.
       if (!each.registers.empty() && ptx::parse(form_program({&each, 1}), "form.ptx").diagnostics.empty())
         cases.push_back(std::move(each));
     }
@@ -223,7 +224,7 @@ std::string form_program(std::span<const FormCase> cases) {
     for (const std::string& name : each.registers)
       text += fmt::format(".reg .{} {};\n", name[1] == 'p' ? "pred" : width_of(name).type, name);
     for (size_t i = 0; i < count; ++i) text += move_text(each.registers[i], i * kSlotBytes, false);
-    // The lanes that a collective names are all of them; what reads the carry finds one.
+    // A collective names all lanes. An instruction that reads the carry finds one set.
     if (is_collective(each.instruction)) text += fmt::format("mov.b32 {}, -1;\n", each.registers.back());
     if (each.instruction.find("addc.") != std::string::npos || each.instruction.find("subc.") != std::string::npos ||
         each.instruction.find("madc.") != std::string::npos)

@@ -1,5 +1,5 @@
-// Instruction forms that compute on registers, as programs: every register that an instruction names is loaded, the
-// instruction runs, every one of them is stored. What the emulator makes of it a GPU must make bit for bit.
+// Instruction forms that compute on registers, as programs. Every register that an instruction names is loaded, the
+// instruction runs, and every register is stored. A GPU must give the emulator's result bit for bit.
 #pragma once
 
 #include <cstdint>
@@ -17,33 +17,33 @@ inline constexpr uint32_t kFormThreads = 256;
 
 struct FormCase {
   std::string instruction;             // "add.sat.s32 %w1, %w2, %w3;"
-  std::vector<std::string> registers;  // that it names, each a slot of 16 bytes a thread
-  bool approximate = false;            // the ISA promises an error bound, no bits
+  std::vector<std::string> registers;  // registers that it names; each has a slot of 16 bytes in each thread
+  bool approximate = false;            // the ISA guarantees an error bound, not the bits
 };
 
-// Why the emulator's bits differ from an H200's and stay so; empty where they may not.
+// The reason why the emulator's bits differ permanently from an H200's; empty if they must be equal.
 std::string_view form_exception(const FormCase& each);
 
-// Names the bytes of a case: what an H200 gave for each is recorded so in forms_h200.txt.
+// A hash of a case's bytes. forms_h200.txt records that of an H200's result for each case.
 uint64_t form_hash(std::span<const uint8_t> bytes);
 
-// The cases for a device of compute capability 9.0: two variants of each form of the ISA table that addresses no
-// memory, moves no control and depends on nothing but its registers.
+// The cases for compute capability 9.0: two variants of each form of the ISA table that addresses no memory, changes no
+// control flow and depends on its registers only.
 std::vector<FormCase> form_cases();
 
-// One entry `forms(in, out)` that runs all of them; case i has its slots behind those of the cases before.
+// A program with the entry `forms(in, out)` that runs all cases. The slots of the cases follow each other.
 std::string form_program(std::span<const FormCase> cases);
 
-// Values at the edges of every type, and random bits; the same for a case in whatever program it stands.
+// Boundary values of every type, and random bits. A case has the same inputs in every program.
 std::vector<uint8_t> form_inputs(std::span<const FormCase> cases);
 
-// A value of so many bytes: half the time an edge of the types that have them, else random bits.
+// A value of `bytes` bytes: half the time a boundary value of a type of that size, otherwise random bits.
 uint64_t edge_value(std::mt19937_64& random, unsigned bytes);
 
-// Slots of a case: bytes of all threads.
+// Bytes of a case's slots in all threads.
 size_t form_bytes(const FormCase& each);
 
-// The slots after the emulator has run them. Error: a case that the emulator cannot run.
+// The slots after a run on the emulator. Fails for a case that the emulator cannot run.
 Result<std::vector<uint8_t>> emulate_forms(std::span<const FormCase> cases);
 
 }  // namespace ptxkit::testing

@@ -1,4 +1,4 @@
-// Every instruction form that computes on registers: the emulator's bits are the GPU's bits.
+// Every instruction form that computes on registers: the emulator's bits must be the GPU's.
 #include <algorithm>
 #include <cstdio>
 #include <cstdlib>
@@ -14,19 +14,19 @@
 namespace ptxkit::testing {
 namespace {
 
-// The slots after the GPU has run them.
+// The slots after a run on the GPU.
 Result<std::vector<uint8_t>> run_forms(std::span<const FormCase> cases) {
   const std::vector<uint8_t> slots = form_inputs(cases);
   return run_in_out(form_program(cases), "forms", kFormThreads, slots, slots.size());
 }
 
-// Where the driver refuses a program, its halves are tried, down to the one instruction that it refuses.
+// If the driver refuses a program, its halves are tried, down to the single instruction that it refuses.
 struct Tally {
-  std::map<std::string, std::string> refused;    // instruction -> why
+  std::map<std::string, std::string> refused;    // instruction -> reason
   std::map<std::string, std::string> different;  // instruction -> first difference
-  std::map<std::string, std::string> inexact;    // the same where that is known, see form_exception
-  std::vector<std::string> no_exception;         // equal, though form_exception says otherwise
-  std::string record;                            // a line of forms_h200.txt for each that ran
+  std::map<std::string, std::string> inexact;  // instruction -> first difference, for known exceptions (form_exception)
+  std::vector<std::string> no_exception;       // equal, although form_exception says otherwise
+  std::string record;                          // a line of forms_h200.txt for each instruction that ran
   size_t equal = 0;
 };
 

@@ -29,7 +29,7 @@ using ptx::Type;
 constexpr Op kOps[] = {Op::tex, Op::tld4, Op::txq, Op::suld, Op::sust, Op::sured, Op::suq};
 constexpr size_t kInstructionsOfACase = 64;
 
-// Words of a thread's row of `in`.
+// Words in a thread's row of `in`.
 enum : unsigned {
   kPlace = 0,
   kLayer = 3,
@@ -41,12 +41,12 @@ enum : unsigned {
   kNone = 25,
   kDepth = 26
 };
-constexpr unsigned kResident = 8;  // of `out`, behind 32 bytes of data
+constexpr unsigned kResident = 8;  // offset in `out`, after 32 bytes of data
 
 struct Geometry {
   std::string_view word;
   ImageShape shape;
-  unsigned axes;  // of the coordinates
+  unsigned axes;  // number of coordinates
   bool layered;
 };
 constexpr Geometry kGeometries[] = {
@@ -67,7 +67,7 @@ const Geometry* geometry_of(const SpelledForm& form) {
 struct Section {
   std::string instruction, text;
   CaseImage image;
-  std::vector<uint32_t> in;  // rows of all threads
+  std::vector<uint32_t> in;  // the rows of all threads
 };
 
 ImageDescription description_of(ImageShape shape, TexelFormat format, unsigned channels) {
@@ -84,7 +84,7 @@ ImageDescription description_of(ImageShape shape, TexelFormat format, unsigned c
 
 bool is_floating(TexelFormat format) { return format == TexelFormat::f16 || format == TexelFormat::f32; }
 
-// Finite texels; integers of any bits.
+// Finite texels; integers have random bits.
 std::vector<uint8_t> random_texels(const ImageDescription& is, std::mt19937_64& random) {
   std::vector<uint8_t> bytes(is.size_bytes());
   const unsigned step = is.channel_bytes();
@@ -106,7 +106,7 @@ std::mt19937_64 seeded(std::string_view text, uint64_t number) {
   return std::mt19937_64(number);
 }
 
-// A list of the first registers in braces.
+// A list in braces of the first `count` registers.
 std::string vector_of(std::string_view stem, unsigned count) {
   std::vector<std::string> names;
   for (unsigned i = 0; i < count; ++i) names.push_back(fmt::format("%{}{}", stem, i));
@@ -115,7 +115,7 @@ std::string vector_of(std::string_view stem, unsigned count) {
 
 bool has_samples(const Geometry& geometry) { return geometry.word.ends_with("ms"); }
 
-// The coordinates as the instruction takes them: with sample and layer in front, and filled up to a length that it has.
+// The coordinates as the instruction takes them: sample and layer first, padded to a length that exists.
 std::string coordinates_of(const Geometry& geometry) {
   std::vector<std::string> names;
   if (has_samples(geometry)) names.emplace_back("%level0");
@@ -138,7 +138,7 @@ std::string load_places(const Geometry& geometry) {
   return text;
 }
 
-// Somewhere at a texel, between two, or outside.
+// A position on a texel, between two texels, or outside.
 float coordinate(std::mt19937_64& random, uint32_t size, bool normalised) {
   const auto any = [&](double low, double high) {
     return low + (high - low) * (static_cast<double>(random() >> 11) * 0x1p-53);
@@ -147,7 +147,7 @@ float coordinate(std::mt19937_64& random, uint32_t size, bool normalised) {
   return static_cast<float>(normalised ? place / size : place);
 }
 
-// How a texture is fetched: which texels, and by what.
+// How a texture is fetched: the kind of coordinates, and the choice of level.
 struct Fetch {
   TexelFormat format;
   unsigned channels;
@@ -155,7 +155,7 @@ struct Fetch {
   bool linear, normalised, integer;
 };
 
-// Of integers by `.u32` and `.s32`, of what reads as a number by the others.
+// Integers are read with `.u32` and `.s32`, numbers with the other types.
 std::span<const Fetch> fetches_of(Type type) {
   using enum AddressMode;
   using enum TexelFormat;
@@ -185,7 +185,7 @@ CaseImage texture_of(const Fetch& fetch, ImageShape shape, bool by_integers, std
           random_texels(is, random)};
 }
 
-// The rows of a fetch: a place, gradients, offsets, a level.
+// Adds the rows of a fetch: position, gradients, offsets, level.
 void add_places(Section& section, const Geometry& geometry, bool by_integers, bool mixed_levels,
                 std::mt19937_64& random) {
   const ImageDescription& is = section.image.description;
@@ -215,8 +215,8 @@ void add_places(Section& section, const Geometry& geometry, bool by_integers, bo
   }
 }
 
-// What tex and tld4 have behind the coordinates: nothing; whether the texels are resident, offsets, any level; or a
-// depth to compare with.
+// The operands of tex and tld4 after the coordinates: none; the residency predicate, offsets or a level; or a depth for
+// comparison.
 enum class Behind { nothing, more, depth };
 
 Section fetch_section(const SpelledForm& form, const Fetch& fetch, Behind behind) {
@@ -260,19 +260,19 @@ Section fetch_section(const SpelledForm& form, const Fetch& fetch, Behind behind
   return out;
 }
 
-// suld, sust and sured: how an access lies in the texels.
+// suld, sust and sured: how an access is placed in the texels.
 struct Elements {
   TexelFormat format = TexelFormat::u32;
   unsigned channels = 1;
 };
 
-// Rows of coordinates, and of data where something is stored. A store has its place for itself: threads that a clamp
-// would send to one place of which another has stored take another.
+// Adds rows of coordinates, and of data for stores. Every store has a place of its own: a thread that clamping would
+// send to a place of another thread's store takes another one.
 void add_elements(Section& section, const SpelledForm& form, const Geometry& geometry, unsigned access_bytes,
                   std::mt19937_64& random) {
   const ImageDescription& is = section.image.description;
   const bool formatted = form.has("p"), traps = form.has("trap"), clamps = form.has("clamp");
-  const unsigned step = formatted ? is.texel_bytes() : access_bytes;  // bytes of the row from one place to the next
+  const unsigned step = formatted ? is.texel_bytes() : access_bytes;  // bytes from one place to the next in a row
   const auto columns = static_cast<int64_t>(is.width) * is.texel_bytes() / step;
   const int64_t sizes[] = {columns, is.height, is.depth, is.layers};
   std::set<std::array<int64_t, 4>> taken;
@@ -286,7 +286,7 @@ void add_elements(Section& section, const SpelledForm& form, const Geometry& geo
       stored = true;
       for (unsigned axis = 0; axis < 4; ++axis) {
         const bool used = axis < geometry.axes || (axis == 3 && geometry.layered);
-        // Layers below the first one: loads alone ask for them.
+        // Layers below the first one are used by loads only.
         const int64_t below = axis == 3 && form.form->op != Op::suld ? 0 : 3;
         const auto size = static_cast<uint64_t>(sizes[axis]);
         place[axis] = !used                        ? 0
@@ -340,7 +340,7 @@ Section surface_section(const SpelledForm& form, const Elements& elements) {
   return out;
 }
 
-// Texels as long as the access, and others that are longer; of .p every format that the data fill.
+// Texels as long as the access, and longer ones; for .p every format that the data fit.
 std::vector<Elements> elements_of(const SpelledForm& form) {
   using enum TexelFormat;
   const unsigned bytes = ptx::byte_width(form.type());
@@ -431,7 +431,7 @@ std::vector<Section> sections_of(const SpelledForm& form) {
   return all;
 }
 
-// Where `by_name` the images are those of variables.
+// If `by_name`, the images are those of variables.
 std::string program(std::vector<Section>& sections, bool by_name) {
   std::string variables;
   for (size_t i = 0; by_name && i < sections.size(); ++i) {
@@ -486,7 +486,7 @@ std::vector<ImageCase> image_cases(Op op) {
     std::vector<Section> sections;
     unsigned part = 0;
     for (const SpelledForm& one : spell_form(form, 64)) {
-      // Questions stand alone: a driver refuses those that it does not know with all that stands beside them.
+      // Queries are alone in their program: a driver refuses a query that it does not know with the whole program.
       const std::string which = is_question ? fmt::format(", {}", one.words[one.words.size() - 2]) : "";
       for (Section& section : sections_of(one)) {
         sections.push_back(std::move(section));
@@ -494,7 +494,7 @@ std::vector<ImageCase> image_cases(Op op) {
           add(sections, fmt::format(", part {}", ++part), false);
       }
       if (is_question && !sections.empty()) add(sections, which, false);
-      // By name too, the first of each row. Linear memory has none.
+      // The first of each row is also run by name. Linear memory has no name.
       if (one.number != 0 && !is_question) continue;
       std::vector<Section> named = sections_of(one);
       std::erase_if(named, [](const Section& each) { return each.image.description.shape == ImageShape::buffer; });

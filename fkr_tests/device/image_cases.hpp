@@ -1,6 +1,6 @@
-// Instruction forms of textures and surfaces as programs, made from the ISA table: fetches of every shape, type and way
-// to choose a level, loads, stores and reductions of surfaces, questions to both. What the emulator makes of each a GPU
-// must make bit for bit.
+// Instruction forms of textures and surfaces as programs, made from the ISA table: fetches of every shape, type and
+// choice of level; loads, stores and reductions of surfaces; queries of both. A GPU must give the emulator's result bit
+// for bit.
 #pragma once
 
 #include <cstdint>
@@ -16,7 +16,7 @@
 
 namespace ptxkit::testing {
 
-inline constexpr uint32_t kImageThreads = 64, kImageInBytes = 128, kImageOutBytes = 64;  // of each thread: its row
+inline constexpr uint32_t kImageThreads = 64, kImageInBytes = 128, kImageOutBytes = 64;  // of each thread, in its row
 
 struct CaseImage {
   emulator::ImageUse use = emulator::ImageUse::texture;
@@ -25,8 +25,8 @@ struct CaseImage {
   std::vector<uint8_t> texels;
 };
 
-// Instructions of one row of the table in one entry `images(in, out, handles)`, each with an image of its own: that of
-// handle i, or where `is_named` that of the variable `image<i>`.
+// Instructions of one row of the table in one entry `images(in, out, handles)`. Instruction i has an image of its own:
+// that of handle i, or that of the variable `image<i>` if `is_named`.
 struct ImageCase {
   std::string name;  // "tex .1d .v4 .{u32|s32|f32} ... ({D:0*4}|q?, ...), part 2"
   std::vector<std::string> instructions;
@@ -37,27 +37,27 @@ struct ImageCase {
 
   size_t out_bytes() const { return instructions.size() * kImageThreads * kImageOutBytes; }
 };
-// How GoogleTest names one.
+// The name in GoogleTest.
 inline void PrintTo(const ImageCase& each, std::ostream* out) { *out << each.name; }
 
-// What a run leaves: the rows of `out`, then the texels of each image.
+// The result of a run: the rows of `out`, then the texels of each image.
 struct ImageResult {
   std::vector<uint8_t> out;
   std::vector<std::vector<uint8_t>> texels;
 };
 
-// The opcodes that have cases, and those of one. Questions that the driver of an H200 answers are those for width,
-// height and depth: a kernel with any other it does not load (error 801) or does not find (500), by handle and by name.
+// The opcodes that have cases, and the cases of one opcode. The driver of an H200 answers queries of width, height and
+// depth only: a kernel with another query is not loaded (error 801) or not found (500), by handle and by name.
 std::span<const ptx::Op> image_ops();
 std::vector<ImageCase> image_cases(ptx::Op op);
 
-// After the emulator has run it, with every check: a fault is an error.
+// The result on the emulator with every check. A fault is an error.
 Result<ImageResult> emulate_images(const ImageCase& each);
 
-// Why the emulator's bits of instruction i differ from an H200's and stay so; empty where they may not.
+// The reason why the emulator's bits of instruction i differ permanently from an H200's; empty if they must be equal.
 std::string_view image_exception(const ImageCase& each, size_t i);
 
-// Six digits for each instruction: what is recorded of an H200's rows and texels.
+// Six digits for each instruction: a hash of its rows and texels, as it is recorded for an H200.
 std::string image_hashes(const ImageCase& each, const ImageResult& result);
 
 }  // namespace ptxkit::testing

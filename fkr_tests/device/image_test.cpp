@@ -1,4 +1,4 @@
-// Every instruction form of textures and surfaces: the emulator's bits are the GPU's bits.
+// Every instruction form of textures and surfaces: the emulator's bits must be the GPU's.
 #include <algorithm>
 #include <cctype>
 #include <cstdlib>
@@ -63,7 +63,7 @@ std::string name_of(const CaseImage& image) {
                      how.reads_integer ? ", integer" : "");
 }
 
-// The threads whose rows differ, the first of them in full, and the texels that do.
+// The threads whose rows differ, the first of them in full, and the texels that differ.
 std::string difference(const ImageCase& each, size_t section, const ImageResult& real, const ImageResult& emulated) {
   std::string text;
   size_t rows = 0;
@@ -95,7 +95,7 @@ std::string difference(const ImageCase& each, size_t section, const ImageResult&
 
 class DeviceImages : public ::testing::TestWithParam<ImageCase> {};
 
-// Each a test of its own: what a GPU refuses ends the context.
+// Each case is a test of its own, since a failure on the GPU destroys the context.
 TEST_P(DeviceImages, TheEmulatorsBitsAreTheDevices) {
   PTXKIT_REQUIRE_DEVICE();
   if ((*device())->info().major != 9) GTEST_SKIP() << "the forms are those of compute capability 9.0";

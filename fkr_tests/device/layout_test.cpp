@@ -1,4 +1,4 @@
-// Addresses in shared memory: those that the emulator gives are the GPU's.
+// Addresses in shared memory: the emulator's must be the GPU's.
 #include <algorithm>
 #include <cstring>
 #include <random>
@@ -18,7 +18,7 @@ struct LayoutCase {
   uint32_t cluster = 1, dynamic_bytes = 0;
 };
 
-// Declarations and the names whose addresses are stored.
+// Declarations, and the names whose addresses are stored.
 struct Declared {
   std::string module, body;
   std::vector<std::string> names;
@@ -39,7 +39,7 @@ std::string kernel_text(const Declared& declared, unsigned major, uint32_t clust
   give("%dynamic_smem_size");
   if (major >= 9) give("%aggr_smem_size");
   for (const std::string& name : declared.names) give(name);
-  // Of a generic address the distance from another, for where the window lies the driver decides.
+  // Of generic addresses, the distance between two, since the driver decides where the window is.
   if (declared.names.size() > 1)
     text += fmt::format(
         "  mov.u64 %d1, {};\n  cvta.shared.u64 %d1, %d1;\n  mov.u64 %d2, {};\n  cvta.shared.u64 %d2, %d2;\n"

@@ -1,5 +1,5 @@
-// Match finders and demux on a GPU: what the references say, position by position; and how long the batch kernel takes
-// over a block of 4 MiB.
+// Match finders and demux on a GPU: the references' results for every position, and the time of the batch kernel for a
+// block of 4 MiB.
 #include <random>
 
 #include <gtest/gtest.h>
@@ -49,7 +49,7 @@ TEST(DeviceLz77, EveryCorpusFile) {
   }
 }
 
-// No block of 4 MiB keeps a launch of the batch kernel longer than 100 ms, the worst included: one symbol throughout.
+// No block of 4 MiB keeps the batch kernel busy for more than 100 ms, including the worst case of a single symbol.
 TEST(DeviceLz77, BatchIsBoundedAtFourMebibytes) {
   PTXKIT_REQUIRE_DEVICE();
   for (const Bytes& raw : {Bytes(4 << 20, 'x'), ptxkit::testing::matchable_bytes(4 << 20, 1)}) {
@@ -62,8 +62,8 @@ TEST(DeviceLz77, BatchIsBoundedAtFourMebibytes) {
   }
 }
 
-// Nor does the one that looks at every offset: its window shrinks as the block grows. Runs that end at random places
-// keep it busy longest, since long matches abound and few are as long as one can be.
+// The same for the kernel that tries every offset: its window shrinks as the block grows. Runs that end at random
+// positions are its worst case, since they have many long matches and few of maximal length.
 TEST(DeviceLz77, PerPositionIsBoundedAtFourMebibytes) {
   PTXKIT_REQUIRE_DEVICE();
   Bytes runs(4 << 20, 'x');

@@ -1,6 +1,5 @@
-// device_tests: everything that needs a GPU, in one program that can be carried to a machine with a driver. With
-// --probe or --crash it is one kernel in a process of its own, because a misaligned access ends the context it happens
-// in.
+// device_tests: all tests that need a GPU, in one program that can be carried to a machine with a driver. With --probe
+// or --crash it runs one kernel in a process of its own, because a misaligned access destroys its context.
 #include <cstdio>
 #include <cstdlib>
 #include <string_view>

@@ -17,7 +17,7 @@ namespace ptxkit::testing {
 namespace {
 
 constexpr std::string_view kHeader = ".version 8.6\n.target sm_90a\n.address_size 64\n";
-constexpr uint32_t kMatrixBytes = 48 * 1024;  // A in the first third, B from there on
+constexpr uint32_t kMatrixBytes = 48 * 1024;  // A is in the first third, B after it
 constexpr uint32_t kBBegin = 16 * 1024;
 
 std::string registers(std::string_view name, unsigned count) {
@@ -38,7 +38,7 @@ struct Warpgroup {
   std::string_view d, a, b;
   unsigned n;
   Descriptor of_a, of_b;
-  unsigned begin = 0;  // of both, in bytes
+  unsigned begin = 0;  // of both matrices, in bytes
   bool a_columns = false, b_columns = false, a_in_registers = false;
   bool keeps = true;
   int scale_a = 1, scale_b = 1;
@@ -50,7 +50,7 @@ unsigned depth_of(std::string_view type) {
   return type == "f16" || type == "bf16" ? 16 : type == "tf32" ? 8 : type == "b1" ? 256 : 32;
 }
 
-// Two of four, in order; of tf32 one of two.
+// Two of four elements, in order; for tf32 one of two.
 uint32_t metadata(std::string_view type, std::mt19937& random) {
   static constexpr std::array<uint32_t, 6> kPairs = {0x4, 0x8, 0xc, 0x9, 0xd, 0xe};
   uint32_t word = 0;
@@ -59,7 +59,7 @@ uint32_t metadata(std::string_view type, std::mt19937& random) {
   return word;
 }
 
-// Threads load the matrices, multiply, store D.
+// Threads load the matrices, multiply them, and store D.
 MatrixCase warpgroup_case(const Warpgroup& w, std::mt19937& random) {
   const bool sparse = w.selector >= 0, half = w.d == "f16", floating = w.a != "s8" && w.a != "u8" && w.a != "b1";
   const unsigned count = half ? w.n / 4 : w.n / 2, depth = depth_of(w.a) * (sparse ? 2 : 1);
@@ -157,8 +157,8 @@ MatrixCase sparse_case(std::string_view a, std::string_view d, unsigned depth, u
   return out;
 }
 
-// fma.rn.oob with each of the 65,536 numbers as first, second and third operand, and as first with .relu: which NaN is
-// that of a tensor's outside.
+// fma.rn.oob with each of the 65,536 numbers as first, second and third operand, and as first operand with .relu: it
+// determines which NaN is the one of a tensor's outside.
 MatrixCase out_of_bounds_case(std::string_view type) {
   MatrixCase out;
   out.name = fmt::format("fma.rn.oob.{} of every number", type);
@@ -195,7 +195,7 @@ ret;
   return out;
 }
 
-// istypep of the addresses of a texture, a surface and a sampler, and of a number that is none.
+// istypep of the addresses of a texture, a surface and a sampler, and of a number that is no address.
 MatrixCase pointer_types_case() {
   MatrixCase out;
   out.name = "istypep of addresses of variables";
@@ -217,8 +217,8 @@ MatrixCase pointer_types_case() {
   return out;
 }
 
-// B of counting halves times a unit matrix: D shows from where each element of B was read. A loop over descriptors of
-// every swizzle and order, start within 1,024 bytes and base offset.
+// B contains counting halves and is multiplied with a unit matrix, so that D shows from where each element of B was
+// read. A loop over descriptors with every swizzle and order, start within 1,024 bytes, and base offset.
 MatrixCase base_offset_case() {
   MatrixCase out;
   out.name = "wgmma reads where base offsets say";
@@ -267,7 +267,7 @@ MatrixCase base_offset_case() {
   return out;
 }
 
-// Half of the threads leave early, the others take one of four ways.
+// Half of the threads leave early; the others take one of four paths.
 MatrixCase control_case() {
   MatrixCase out;
   out.name = "brx.idx and exit";
@@ -306,7 +306,7 @@ ret;
   return out;
 }
 
-// Registers keep their values while their number falls and rises.
+// Registers keep their values while their number is reduced and increased.
 MatrixCase register_count_case() {
   MatrixCase out;
   out.name = "setmaxnreg";
@@ -372,7 +372,7 @@ std::vector<uint8_t> small_numbers(std::string_view type, size_t size_bytes, std
     else if (type == "f32")
       put(at, bits);
     else if (type == "tf32")
-      put(at, bits | (random() & 0x1fff));  // the low bits do not count
+      put(at, bits | (random() & 0x1fff));  // the low bits are ignored
     else if (type == "bf16")
       put(at, static_cast<uint16_t>(bits >> 16));
     else if (type == "f16")
@@ -387,7 +387,7 @@ std::vector<MatrixCase> matrix_cases() {
   std::mt19937 random(20);
   std::vector<MatrixCase> cases;
   const auto add = [&](const Warpgroup& each) { cases.push_back(warpgroup_case(each, random)); };
-  // Distances that mean something, and the one that a swizzle leaves without meaning.
+  // Distances that have a meaning, and the one that a swizzle ignores.
   static constexpr std::array<Descriptor, 4> kRows = {{{128, 272, 0}, {16, 2048, 1}, {32, 512, 2}, {16, 256, 3}}};
   static constexpr std::array<Descriptor, 4> kColumns = {
       {{1024, 128, 0}, {4096, 1024, 1}, {2048, 512, 2}, {512, 256, 3}}};
@@ -442,7 +442,7 @@ std::vector<MatrixCase> matrix_cases() {
   for (const std::string_view type : {"f16", "bf16"}) cases.push_back(out_of_bounds_case(type));
   cases.push_back(pointer_types_case());
   cases.push_back(base_offset_case());
-  // Behind the others, whose bytes are those that were recorded.
+  // After the others, whose bytes are recorded.
   for (const bool in_registers : {false, true}) {
     if (in_registers) {
       add({"f16", "f16", "f16", 64, plain, plain, 0, false, false, true});

@@ -1,6 +1,6 @@
-// Programs of wgmma, wmma and of sparse mma, whose registers are not free: matrices in shared memory, metadata; and of
-// other forms that want values or variables of their own. The numbers are small, so that sums are exact in whatever
-// order they are taken, and a GPU's bits are the emulator's.
+// Programs of wgmma, wmma and sparse mma, whose registers cannot have arbitrary contents (matrices in shared memory,
+// metadata), and of other forms that need values or variables of their own. The numbers are small, so that sums are
+// exact in any order, and a GPU's bits are the emulator's.
 #pragma once
 
 #include <cstdint>
@@ -24,10 +24,10 @@ struct MatrixCase {
 std::vector<MatrixCase> matrix_cases();
 void add_wmma_cases(std::vector<MatrixCase>& cases);
 
-// Bytes of small numbers: 0, 1, 2 and 0.5 of either sign; of integers and bits anything.
+// Bytes of small numbers: 0, 1, 2 and 0.5 of either sign. Integers and bits are arbitrary.
 std::vector<uint8_t> small_numbers(std::string_view type, size_t size_bytes, std::mt19937& random);
 
-// `out` after the emulator has run it.
+// `out` after a run on the emulator.
 Result<std::vector<uint8_t>> emulate_matrix(const MatrixCase& each);
 
 }  // namespace ptxkit::testing

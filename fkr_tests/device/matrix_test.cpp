@@ -1,4 +1,4 @@
-// wgmma and sparse mma: the emulator's bits are the GPU's bits.
+// wgmma and sparse mma: the emulator's bits must be the GPU's.
 #include <cstdlib>
 #include <fstream>
 

@@ -44,7 +44,7 @@ Family family_of(Op op, const SpelledForm& form) {
     case Op::alloca:
     case Op::stacksave:
     case Op::stackrestore:
-      // Those of 32 bits belong to modules with 32-bit addresses, which no driver for compute capability 9.0 takes.
+      // Those with 32 bits belong to modules with 32-bit addresses, which no driver for compute capability 9.0 accepts.
       return form.type() == ptx::Type::u32 ? Family::none : Family::address;
     case Op::isspacep:
     case Op::prefetchu:
@@ -80,8 +80,8 @@ Family family_of(Op op, const SpelledForm& form) {
   }
 }
 
-// Eight elements of 8 or 16 bits are in no ISA: at most such loads ptxas 13.0 ends with a segmentation fault, and such
-// stores write other bytes.
+// No ISA has eight elements of 8 or 16 bits: ptxas 13.0 crashes with a segmentation fault on such loads, and such
+// stores write wrong bytes.
 bool is_compiled_wrongly(const SpelledForm& form) {
   return (form.form->op == Op::ld || form.form->op == Op::st) && form.vector == 8;
 }
@@ -112,7 +112,7 @@ std::string constants() {
   return text + "};\n";
 }
 
-// Two CTAs, each with its rows of `in` and `out`; the rows of a section lie behind those of the section before.
+// Two CTAs, each with its rows of `in` and `out`. The rows of the sections follow each other.
 std::string program(const std::vector<Section>& sections, unsigned threads) {
   const unsigned cta_bytes = threads * kRowBytes, section_bytes = 2 * cta_bytes;
   std::string text =
@@ -164,7 +164,7 @@ void append_inputs(const SpelledForm& form, const std::string& instruction, unsi
     const uint64_t value = edge_value(random, bytes);
     std::memcpy(in.data() + begin + at, &value, bytes);
   }
-  // Where values are compared, half the threads find what they compare with.
+  // For comparisons, half the threads find the value with which they compare.
   for (size_t row = 0; form.has("cas") && row < size; row += 2 * kRowBytes)
     std::memcpy(in.data() + begin + row + 128, in.data() + begin + row + 208, 16);
 }
@@ -176,7 +176,7 @@ std::span<const Op> memory_ops() { return kOps; }
 std::vector<MemoryCase> memory_cases(Op op) {
   std::vector<MemoryCase> cases;
   for (const ptx::Form& form : ptx::forms_of(op)) {
-    // Of atomics every combination, but for those with cache hints and vectors.
+    // Every combination for atomics, except with cache hints and vectors.
     const bool atomic = form.op == Op::atom || form.op == Op::red;
     const bool hinted = form.modifiers.find("cache_hint") != std::string_view::npos;
     const std::vector<SpelledForm> spelled = spell_form(form, atomic && !hinted ? 640 : 64);

@@ -1,4 +1,4 @@
-// Every instruction form of memory and synchronisation: the emulator's bits are the GPU's bits.
+// Every instruction form of memory and synchronisation: the emulator's bits must be the GPU's.
 #include <cstdlib>
 #include <fstream>
 
@@ -32,7 +32,7 @@ Result<std::vector<uint8_t>> run_memory(const MemoryCase& each) {
   return left;
 }
 
-// The first difference of an instruction's bytes.
+// The first difference in an instruction's bytes.
 std::string difference(const MemoryCase& each, size_t section, std::span<const uint8_t> real,
                        std::span<const uint8_t> emulated) {
   const size_t begin = section * each.section_bytes();
@@ -49,7 +49,7 @@ std::string difference(const MemoryCase& each, size_t section, std::span<const u
 
 class DeviceMemoryForms : public ::testing::TestWithParam<std::string> {};
 
-// Each opcode a test of its own: what a GPU refuses ends the context.
+// Each opcode is a test of its own, since a failure on the GPU destroys the context.
 TEST_P(DeviceMemoryForms, TheEmulatorsBitsAreTheDevices) {
   PTXKIT_REQUIRE_DEVICE();
   if ((*device())->info().major != 9) GTEST_SKIP() << "the forms are those of compute capability 9.0";

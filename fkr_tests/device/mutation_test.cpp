@@ -1,6 +1,6 @@
-// Damaged blocks by the million through lz4_decompress: for each the status, the size and the bytes of the reference,
-// and nothing written outside its room. $PTXKIT_MUTATIONS is how many (default 1048576); under memcheck nothing is read
-// outside either.
+// Millions of damaged blocks through lz4_decompress: each must give the reference's status, size and bytes, and write
+// nothing outside its room. $PTXKIT_MUTATIONS is their number (default 1048576). Under memcheck reads outside are found
+// too.
 #include <atomic>
 #include <cstdio>
 #include <map>
@@ -19,9 +19,9 @@
 namespace ptxkit::testing {
 namespace {
 
-constexpr uint32_t kWave = 1u << 15;  // blocks of one launch
+constexpr uint32_t kWave = 1u << 15;  // blocks in one launch
 constexpr uint8_t kUntouched = 0xee;
-constexpr size_t kGap = 16;  // bytes between rooms that nobody owns
+constexpr size_t kGap = 16;  // unused bytes between rooms
 
 Bytes liblz4_block(const Bytes& raw) {
   Bytes block(static_cast<size_t>(LZ4_compressBound(static_cast<int>(raw.size()))));
@@ -33,10 +33,10 @@ Bytes liblz4_block(const Bytes& raw) {
 
 struct Sample {
   Bytes block;
-  uint32_t capacity;  // what the block decodes to before it is damaged
+  uint32_t capacity;  // the size to which the undamaged block decodes
 };
 
-// Blocks of pages and a few of chunks: generated ones and, where there is a corpus, the start of each file.
+// Blocks of pages and a few of chunks: generated ones and, if there is a corpus, the start of each file.
 std::vector<Sample> samples() {
   std::vector<Bytes> sources;
   for (uint32_t seed = 0; seed < 64; ++seed) sources.push_back(matchable_bytes(4096, seed));
@@ -52,7 +52,7 @@ std::vector<Sample> samples() {
   return all;
 }
 
-// One to four bytes changed, two neighbours set to zero, the end cut off, or the room too small.
+// Changes one to four bytes, zeroes two adjacent bytes, cuts the end, or makes the room too small.
 Sample damaged(const Sample& sample, std::mt19937& random) {
   Sample result = sample;
   const auto kind = random() % 16;
@@ -87,7 +87,7 @@ class Decoder {
                                                                           context->info().major, context->info().minor))
                     .value()) {}
 
-  // Decodes a wave and compares it with the reference; counts statuses in `met`.
+  // Decodes a wave and compares it with the reference. Counts the statuses in `met`.
   void check(const std::vector<Sample>& wave, codec::Executor& executor, std::map<kernels::Lz4Status, size_t>& met) {
     const auto count = static_cast<uint32_t>(wave.size());
     Bytes packed;

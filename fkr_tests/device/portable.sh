@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# A program of the static preset needs only glibc, at most 2.35. usage: portable.sh PROGRAM
+# A program of the static preset needs glibc only, at most 2.35. usage: portable.sh PROGRAM
 set -euo pipefail
 [ -x "$1" ] || { echo "no program $1"; exit 1; }
 allowed='^(linux-vdso|libc|libm|libdl|libpthread|librt|ld-linux-x86-64)\.so'

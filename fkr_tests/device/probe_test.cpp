@@ -1,5 +1,5 @@
-// The probes on this GPU give what the shipped evidence says, at every level of the driver's compiler: 716 where an
-// access is misaligned, success where all are aligned or the misaligned load is dead code.
+// The probes on this GPU must give the results of the shipped evidence, at every level of the driver's compiler: error
+// 716 if an access is misaligned, success if all are aligned or the misaligned load is dead code.
 #include "fkr_tests/device/probe.hpp"
 
 #include <cstdio>
@@ -45,7 +45,7 @@ int probe_main(const char* name, int offset, int level) {
   }
   std::printf("%s", line->c_str());
   std::fflush(stdout);
-  // The context may be dead: leave without giving anything back to it.
+  // The context may be destroyed: exit without releasing anything.
   ::_exit(0);
 }
 

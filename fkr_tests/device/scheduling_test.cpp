@@ -1,4 +1,4 @@
-// The scheduler on a GPU: mixed output, a device budget that is kept, and whether the policy takes the faster side.
+// The scheduler on a GPU: mixed output, adherence to a device budget, and whether the policy chooses the faster side.
 #include <chrono>
 #include <cstdio>
 #include <set>
@@ -27,7 +27,7 @@ class DeviceScheduling : public ::testing::Test {
  protected:
   void SetUp() override { PTXKIT_REQUIRE_DEVICE(); }
 
-  // `devices`: empty for the one of the tests.
+  // `devices`: empty for the device of the tests.
   std::unique_ptr<Backend> backend(std::string name, Policy policy, const CudaLimits& limits = {},
                                    std::vector<int> devices = {}) {
     BackendRequest request;
@@ -57,12 +57,12 @@ TEST_F(DeviceScheduling, MixedOutputIsTheCpusBitForBit) {
   }
 }
 
-// The length in MiB comes from PTXKIT_STREAM_MIB where 4 GiB would take too long.
+// $PTXKIT_STREAM_MIB is the length in MiB if 4 GiB would take too long.
 TEST_F(DeviceScheduling, FourGibibytesStayBelowADeviceBudgetOf64MiB) {
   const char* const chosen = std::getenv("PTXKIT_STREAM_MIB");
   const uint64_t length = (chosen != nullptr ? std::strtoull(chosen, nullptr, 10) : 4096) * kMiB;
   const auto cuda = backend("cuda", Policy::gpu, {.memory_bytes = 64 * kMiB, .queue_count = 4});
-  // Contexts and modules take memory of their own.
+  // Contexts and modules need memory of their own.
   ASSERT_TRUE(testing::compress_frame(*cuda, testing::mixed_content(200'000)));
   const uint64_t free_before = (*testing::device())->free_memory_bytes().value();
   testing::GeneratedSource source(testing::mixed_content(8 * kMiB), length);
@@ -78,13 +78,13 @@ TEST_F(DeviceScheduling, FourGibibytesStayBelowADeviceBudgetOf64MiB) {
   ASSERT_TRUE(totals) << totals.error().message();
   EXPECT_EQ(totals->raw_bytes, length);
   EXPECT_LE(memory.peak_bytes(), 256 * kMiB);
-  // The arenas only grow, so what is gone now is the peak.
+  // Arenas never shrink, so the memory in use now is the peak.
   const uint64_t free_after = (*testing::device())->free_memory_bytes().value();
   EXPECT_LE(free_before - std::min(free_before, free_after), 64 * kMiB);
   std::printf("device memory taken: %.1f MiB\n", static_cast<double>(free_before - free_after) / kMiB);
 }
 
-// Charges the GPU the start that a process pays, which this one has behind it, and prints the table for docs.
+// Charges the GPU the startup time of a process, which this one has already paid, and prints the table for docs.
 TEST_F(DeviceScheduling, TheChosenSideIsWithinFivePercentOfTheBetter) {
   const char* const chosen = std::getenv("PTXKIT_STREAM_MIB");
   const uint64_t longest = (chosen != nullptr ? std::strtoull(chosen, nullptr, 10) : 4096) * kMiB;
@@ -118,8 +118,8 @@ TEST_F(DeviceScheduling, TheChosenSideIsWithinFivePercentOfTheBetter) {
   }
 }
 
-// Twenty streams that share a backend and a budget, against one that carries as much. The lengths are those of streams
-// that are worth a GPU; warm-up takes what locking pages costs.
+// Twenty streams that share a backend and a budget, against one with the same total. The streams are long enough to be
+// worth a GPU. A warm-up pays for locking pages.
 TEST_F(DeviceScheduling, TwentyJobsAreAsFastAsOne) {
   const char* const chosen = std::getenv("PTXKIT_STREAM_MIB");
   const uint64_t total = (chosen != nullptr ? std::strtoull(chosen, nullptr, 10) : 4096) * kMiB;
@@ -156,7 +156,8 @@ TEST_F(DeviceScheduling, TwentyJobsAreAsFastAsOne) {
   }
 }
 
-// Batches of page-locked memory, one, two and all GPUs: no checksum, no reader, which a stream has one thread for.
+// Batches in page-locked memory on one, two and all GPUs. They need no checksum and no reader, for which a stream has
+// only one thread.
 TEST_F(DeviceScheduling, SeveralDevicesAreFasterThanOne) {
   const int all = (*testing::device())->driver().device_count();
   if (all < 2) GTEST_SKIP() << "needs two GPUs, found " << all;

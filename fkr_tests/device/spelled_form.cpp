@@ -10,8 +10,8 @@ namespace ptxkit::testing {
 namespace {
 
 using Words = std::vector<std::string>;
-using Options = std::vector<Words>;  // what a slot, or a group of them, may say
-using Choice = std::vector<size_t>;  // an option of each
+using Options = std::vector<Words>;  // the alternatives of a slot, or of a group of slots
+using Choice = std::vector<size_t>;  // an alternative for each slot
 constexpr ptx::TargetName kTarget{90, 'a'};
 
 std::vector<Options> options_of(const ptx::Form& form) {
@@ -29,7 +29,7 @@ std::vector<Options> options_of(const ptx::Form& form) {
       if (const size_t star = word.find('*'); star != std::string::npos) word.replace(star, 1, "16");
       words.push_back({std::move(word)});
     }
-    if (in_group) {  // each of the group so far with each of these
+    if (in_group) {  // each alternative of the group so far with each of these
       Options joined{{}};
       for (const Words& before : all.back())
         for (const Words& one : words)
@@ -60,7 +60,7 @@ std::vector<Choice> every_choice(const std::vector<Options>& options) {
   return choices;
 }
 
-// Choices in which every option of a slot stands beside every option of every other.
+// Choices in which every alternative of a slot occurs together with every alternative of every other slot.
 std::vector<Choice> every_pair(const std::vector<Options>& options) {
   using Pair = std::tuple<size_t, size_t, size_t, size_t>;  // slot, option, later slot, option
   std::set<Pair> open;
@@ -82,7 +82,7 @@ std::vector<Choice> every_pair(const std::vector<Options>& options) {
       if (choice[i] != kUnset) continue;
       size_t best = 0, most = 0;
       for (size_t turn = 0; turn < options[i].size(); ++turn) {
-        choice[i] = (turn + choices.size()) % options[i].size();  // where none is better, not always the same
+        choice[i] = (turn + choices.size()) % options[i].size();  // if no alternative is better, vary it
         size_t gained = 1;
         for (size_t k = 0; k < options.size(); ++k)
           gained += k != i && choice[k] != kUnset && open.contains(pair(i, k));

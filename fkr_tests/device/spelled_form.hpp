@@ -1,4 +1,4 @@
-// Instructions of a row of the ISA table, word by word: what programs of memory and synchronisation are made from.
+// Instructions of a row of the ISA table, word by word, from which programs of memory and synchronisation are made.
 #pragma once
 
 #include <string>
@@ -9,7 +9,7 @@
 
 namespace ptxkit::testing {
 
-// One choice of a row's words, and the operands that it then takes.
+// One choice of a row's words, and the operands of that choice.
 struct SpelledForm {
   const ptx::Form* form = nullptr;
   std::vector<std::string> words;  // "acquire", "gpu", "global", "b32"
@@ -20,14 +20,14 @@ struct SpelledForm {
   unsigned vector = 1;
   std::vector<ptx::OperandSpec> specs;  // the operands from `first` on
   size_t first = 0;
-  unsigned number = 0;  // of this choice among those of the row
+  unsigned number = 0;  // the number of this choice in the row
 
   bool has(std::string_view word) const;
   ptx::Type type() const { return types.empty() ? ptx::Type::none : types.back(); }
 };
 
-// Every combination of a row's words where there are at most `most`, else so many that each pair of alternatives of two
-// slots occurs. Without those that compute capability 9.0 with its own features lacks.
+// Every combination of a row's words if there are at most `most`, otherwise as many as make each pair of alternatives
+// of two slots occur. Combinations that compute capability 9.0 with its own features lacks are left out.
 std::vector<SpelledForm> spell_form(const ptx::Form& form, size_t most);
 
 // Whether a device of compute capability 9.0 runs any instruction of the row.

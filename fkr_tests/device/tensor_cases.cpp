@@ -20,7 +20,7 @@ using emulator::TensorMap;
 using emulator::TensorSwizzle;
 using ptx::Type;
 
-// Thread 0 runs `copy`; %map is the map's generic address, %tile the box in shared memory.
+// Thread 0 runs `copy`. %map is the map's generic address, %tile the box in shared memory.
 std::string program(const std::string& before, const std::string& copy, const std::string& after) {
   return ".version 8.6\n.target sm_90a\n.address_size 64\n"
          ".visible .entry tensor(.param .align 64 .b8 of_tensor[128], .param .u64 out, .param .u64 data)\n{\n"
@@ -34,7 +34,7 @@ std::string program(const std::string& before, const std::string& copy, const st
          copy + "issued:\nbar.sync 0;\n" + after + "ret;\n}\n";
 }
 
-// Every thread walks the words of the tile: %at is an offset, %i the word's number.
+// Every thread iterates over the words of the tile: %at is an offset, %i the word's number.
 std::string for_words(std::string_view label, const std::string& body) {
   return fmt::format(
       "mov.u32 %i, %thread;\n{0}:\nshl.b32 %at, %i, 2;\ncvt.u64.u32 %to, %at;\nadd.u64 %to, %out, %to;\n"
@@ -42,7 +42,7 @@ std::string for_words(std::string_view label, const std::string& body) {
       label, body);
 }
 
-// The tile begins as a pattern, so that a byte too many shows; `words` is the copy with {} for the map.
+// The tile is filled with a pattern, so that excess bytes are noticed. `words` is the copy with {} for the map.
 std::string load_program(const std::string& words, size_t bytes, const std::string& before = "",
                          const std::string& map = "%map") {
   return program(for_words("fill", "mul.lo.u32 %word, %i, 0x9e3779b1;\nst.shared.u32 [%at], %word;\n") +
@@ -53,7 +53,7 @@ std::string load_program(const std::string& words, size_t bytes, const std::stri
                      for_words("next", "ld.shared.u32 %word, [%at];\nst.global.u32 [%to], %word;\n"));
 }
 
-// `value` makes %word, which goes into the tile, of the word's number in %i.
+// `value` computes %word, which is stored in the tile, from the word's number in %i.
 std::string store_program(const std::string& instruction, const std::string& value) {
   return program(for_words("fill", value + "st.shared.u32 [%at], %word;\nst.global.u32 [%to], %word;\n") +
                      "fence.proxy.async;\nbar.sync 0;\n",
@@ -62,7 +62,7 @@ std::string store_program(const std::string& instruction, const std::string& val
 
 std::string coordinates(std::span<const int> values) { return fmt::format("{{{{{}}}}}", fmt::join(values, ", ")); }
 
-// Elements of the whole map without gaps, and strides to match.
+// Lays out the elements of the map without gaps, sets the strides, and returns the size.
 size_t lay_out(TensorMap& map) {
   uint64_t bytes = unit_bytes(map);
   for (unsigned i = 0; i < map.rank; ++i) {
@@ -82,7 +82,7 @@ struct Cases {
     return out;
   }
 
-  // Bytes that one copy puts into the box.
+  // Bytes that one copy stores in the box.
   static size_t box_bytes(const TensorMap& map) {
     size_t count = unit_bytes(map);
     if (map.is_im2col) return count * (map.interleave_bytes ? 1 : map.box[0]) * map.box[1];
@@ -202,7 +202,7 @@ void add_interleaved(Cases& cases) {
   }
 }
 
-// Images of 9 x 6 (x 5) pixels of 16 channels, of which 8 are taken.
+// Images of 9 x 6 (x 5) pixels with 16 channels, of which 8 are taken.
 TensorMap images(unsigned rank) {
   TensorMap map = rank == 3   ? tensor(Type::f16, {16, 9, 4}, {8, 48})
                   : rank == 4 ? tensor(Type::f16, {16, 9, 6, 4}, {8, 48})
@@ -276,7 +276,7 @@ void add_interleaved_im2col(Cases& cases) {
   }
 }
 
-// Stores take no negative coordinate.
+// Stores accept no negative coordinates.
 TensorMap within(unsigned rank) {
   TensorMap map = images(rank);
   map.lower_corner = {};
@@ -302,7 +302,7 @@ void add_stores(Cases& cases) {
   out("store by im2col of rank 3 within", within(3), "im2col_no_offs", {8, 2, 1});
   out("store by im2col of rank 4 within", within(4), "im2col_no_offs", {8, 3, 2, 1});
   out("store by im2col of rank 5 within", within(5), "im2col_no_offs", {0, 3, 3, 1, 1});
-  // Each operation on the type that it takes; halves are small numbers, whose sums are exact.
+  // Each operation with each type that it accepts. Halves are small numbers, whose sums are exact.
   const auto reduce = [&](std::string_view operation, Type type, const std::string& value) {
     TensorMap map =
         tensor(type, {64 / ptx::byte_width(type) * 2u, 20}, {static_cast<uint16_t>(64 / ptx::byte_width(type)), 16});
@@ -341,7 +341,7 @@ void add_stores(Cases& cases) {
          "and.b32 %word, %i, 15;\nadd.u32 %word, %word, 0x40a00000;\nand.b32 %word, %word, 0xfff00000;\n");
 }
 
-// The first warp copies the map to shared memory, thread 0 changes it there, the warp publishes it behind the box.
+// The first warp copies the map to shared memory, thread 0 changes it there, and the warp publishes it after the box.
 std::string replaced_program(const std::string& fields, const std::string& words, size_t bytes) {
   const std::string change =
       "setp.ge.u32 %more, %thread, 32;\n@%more bra published;\nmov.u32 %at, changed;\nshl.b32 %i, %thread, 2;\n"
@@ -405,7 +405,7 @@ void add_replaced(Cases& cases) {
       512, "3d.shared::cluster.global.tile.mbarrier::complete_tx::bytes [tile], [{}, {{8, 3, 1}}], [bar]");
 }
 
-// tf32, and f32 and tf32 whose subnormal numbers are flushed: loads, stores, sums over numbers of every size.
+// tf32, and f32 and tf32 with subnormal numbers flushed: loads, stores, sums over numbers of every size.
 void add_rounded(Cases& cases) {
   struct Element {
     std::string name;
@@ -439,13 +439,13 @@ void add_rounded(Cases& cases) {
               replaced_program(
                   field("elemtype", "b32", fmt::format("{}", each.number)),
                   "2d.shared::cluster.global.tile.mbarrier::complete_tx::bytes [tile], [{}, {{12, 3}}], [bar]", 256));
-    // Every third word of the tensor is subnormal, or near it.
+    // Every third word of the tensor is subnormal or nearly so.
     for (size_t i = first; i < cases.all.size(); ++i)
       for (size_t word = 3; word < cases.all[i].tensor.size(); word += 12) cases.all[i].tensor[word] &= 0x80;
   }
 }
 
-// What differs from the copies above by a word: the CTA's own memory as destination, prefetches, sums by im2col.
+// Copies that differ from those above by one word: the CTA's own memory as destination, prefetches, sums by im2col.
 void add_other_words(Cases& cases) {
   const TensorMap plane = tensor(Type::u16, {64, 20}, {32, 16});
   const auto tile = [&](std::string name, const std::string& before, std::string_view space) {
@@ -490,7 +490,7 @@ std::vector<TensorCase> tensor_cases() {
   add_im2col(cases);
   add_stores(cases);
   add_replaced(cases);
-  add_interleaved_im2col(cases);  // behind the others, whose bytes are those that were recorded
+  add_interleaved_im2col(cases);  // after the others, whose bytes are recorded
   add_rounded(cases);
   add_other_words(cases);
   return cases.all;

@@ -1,4 +1,4 @@
-// Tensor copies and changed tensor maps: the emulator's bits are the GPU's bits.
+// Tensor copies and changed tensor maps: the emulator's bits must be the GPU's.
 #include <algorithm>
 #include <cctype>
 #include <cstdlib>
@@ -14,7 +14,7 @@
 namespace ptxkit::testing {
 namespace {
 
-// The box and then the tensor, as the GPU leaves them.
+// The box and then the tensor, after a run on the GPU.
 Result<std::vector<uint8_t>> run_tensor(const TensorCase& each) {
   auto kernel = driver::Kernel::load_unverified(*device(), each.ptx, {"tensor", 0, {}});
   if (!kernel) return tl::unexpected(kernel.error());
@@ -41,7 +41,7 @@ Result<std::vector<uint8_t>> run_tensor(const TensorCase& each) {
   return bytes;
 }
 
-// Where they differ first, with the 32 bytes there.
+// The first difference, with the 32 bytes there.
 std::string difference(const std::vector<uint8_t>& real, const std::vector<uint8_t>& emulated) {
   const auto place = static_cast<size_t>(std::ranges::mismatch(real, emulated).in1 - real.begin()) & ~size_t{15};
   size_t count = 0;
@@ -55,7 +55,7 @@ std::string difference(const std::vector<uint8_t>& real, const std::vector<uint8
 
 class DeviceTensors : public ::testing::TestWithParam<TensorCase> {};
 
-// Each a test of its own: what a GPU refuses ends the context.
+// Each case is a test of its own, since a failure on the GPU destroys the context.
 TEST_P(DeviceTensors, TheEmulatorsBitsAreTheDevices) {
   PTXKIT_REQUIRE_DEVICE();
   if ((*device())->info().major < 9) GTEST_SKIP() << "tensor copies are of compute capability 9.0 and later";

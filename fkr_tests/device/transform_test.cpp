@@ -1,4 +1,4 @@
-// Encoders and decoders on a GPU: the bytes and statuses of their references, on good and on damaged streams.
+// Encoders and decoders on a GPU: the bytes and statuses of their references, for valid and for damaged streams.
 #include <algorithm>
 
 #include <gtest/gtest.h>
@@ -30,8 +30,8 @@ driver::DeviceMemory uploaded(const std::vector<T>& values, const driver::Contex
   return memory;
 }
 
-// Runs the kernel over all items at once and compares with the reference; rooms are three bytes apart, and the bytes
-// between them must stay.
+// Runs the kernel over all items at once and compares with the reference. Rooms are three bytes apart, and the bytes
+// between them must not change.
 void expect_as_reference(std::string_view kernel, const std::vector<uint32_t>& options, const std::vector<Item>& items,
                          const TransformReference& reference) {
   const driver::ContextPointer context = *ptxkit::testing::device();
@@ -159,14 +159,14 @@ TEST(DeviceTransformCases, StreamsThatAreJustRightOrJustNot) {
   }
 }
 
-// One above 16 MiB and one above 64, in one launch.
+// A block above 16 MiB and one above 64 MiB in one launch.
 TEST(DeviceTransformCases, LargeLzBlocks) {
   PTXKIT_REQUIRE_DEVICE();
   std::vector<Item> items;
   for (const uint32_t size : {(24u << 20) + 5, (64u << 20) + 4099}) {
     const ptxkit::testing::LargeLzBlock large(size);
     items.push_back({large.block, size});
-    items.push_back({large.block, size - 1});  // and no room for the last byte
+    items.push_back({large.block, size - 1});  // without room for the last byte
   }
   expect_as_reference(kLz77Decode, {}, items, [](auto src, auto dst) { return lz77_decode_reference(src, dst); });
 }
@@ -183,7 +183,7 @@ TEST(DeviceTransformCases, MoreLongHuffmanCodesThanTheTableHas) {
 TEST(DeviceTransformCases, RansChunksOfUnequalLanes) {
   PTXKIT_REQUIRE_DEVICE();
   for (const auto& chunks : ptxkit::testing::unequal_rans_chunks()) {
-    // Four rooms of four alignments.
+    // Four rooms with four different alignments.
     const std::vector<Item> items(4, {chunks.stream, static_cast<uint32_t>(chunks.raw.size() | 2)});
     expect_as_reference(kRansChunkedDecode, {}, items,
                         [](auto src, auto dst) { return rans_chunked_decode_reference(src, dst); });

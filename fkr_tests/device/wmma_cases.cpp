@@ -1,5 +1,5 @@
-// Programs of wmma, from the ISA table: A, B and C are loaded, multiplied, D is stored. Which lane has which element no
-// program can see; the matrices are the GPU's bit for bit.
+// Programs of wmma from the ISA table: A, B and C are loaded and multiplied, D is stored. The ISA does not define which
+// lane has which element; the matrices must be the GPU's bit for bit.
 #include <cstring>
 
 #include <fmt/format.h>
@@ -13,7 +13,7 @@ namespace {
 
 using ptx::Type;
 
-constexpr unsigned kMatrixBytes = 4096;  // of each
+constexpr unsigned kMatrixBytes = 4096;  // of each matrix
 
 struct Shape {
   unsigned m = 0, n = 0, k = 0;
@@ -25,12 +25,12 @@ Shape shape_of(const SpelledForm& form) {
   return shape;
 }
 
-// A matrix in memory: its lines are rows or columns.
+// A matrix in memory. Its lines are rows or columns.
 struct Matrix {
   std::string_view type;
   bool by_columns = false;
   unsigned rows = 0, columns = 0;
-  bool padded = false;  // 16 bytes between lines, and their distance is named
+  bool padded = false;  // 16 bytes between lines, and the stride is an operand
   std::string stride() const {
     const unsigned bits = ptx::bit_width(ptx::find_type(type));
     return padded ? fmt::format(", {}", (by_columns ? rows : columns) + 128 / bits) : "";
@@ -117,7 +117,7 @@ MatrixCase wmma_case(const SpelledForm& form, std::mt19937& random) {
                   list("b", fragments[2]->count), list("c", fragments[3]->count)) +
       fmt::format("wmma.store.d.sync.aligned.{}.{}{}.{} [%to], {}{};\n", d.by_columns ? "col" : "row", shape_word,
                   space, d.type, list("d", fragments[0]->count), d.stride());
-  // Shared memory that D leaves alone nobody has written.
+  // Shared memory that D does not cover is initialised.
   if (shared) {
     const unsigned lines = d.by_columns ? shape.n : shape.m, line = d.by_columns ? shape.m : shape.n;
     const unsigned bytes = ptx::byte_width(ptx::find_type(d.type)),

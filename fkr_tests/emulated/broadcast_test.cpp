@@ -1,4 +1,4 @@
-// KF-000A: lane 0's value reaches 32 lanes through shfl.sync, and each stores it.
+// KF-000A: shfl.sync broadcasts lane 0's value to 32 lanes, and each stores it.
 #include <gtest/gtest.h>
 
 #include "builder/dsl.hpp"

@@ -1,4 +1,4 @@
-// The BWT kernels as PTX: the blocks of the reference, the order of the suffixes, and the way back.
+// The BWT kernels as PTX: the reference's blocks, the order of the suffixes, and the inverse.
 #include <gtest/gtest.h>
 
 #include "fkr_tests/cases/bwt_cases.hpp"
@@ -39,7 +39,7 @@ TEST(BwtRank, GroupsAroundAWarp) {
   expect_bwt_blocks(emulator_launch("release"), ptxkit::testing::bwt_rank(), ptxkit::testing::grouped_inputs());
 }
 
-// Ranks of two bytes, and of four.
+// Ranks stored in two bytes and in four.
 TEST(BwtRank, AroundShortRanks) {
   for (const size_t size : {65536u, 65537u}) {
     expect_bwt_blocks(emulator_launch("release"), ptxkit::testing::bwt_rank(),
@@ -128,7 +128,7 @@ TEST(ZeroRunsDecode, AnyBytes) {
   std::vector<Bytes> items = {{255}, {255, 2}, {255, 255, 0}, Bytes(20, 0), Bytes(21, 0), Bytes(5000, 1)};
   for (int i = 0; i < 60; ++i) {
     items.emplace_back(random() % 400);
-    for (uint8_t& byte : items.back()) {  // mostly what has a meaning
+    for (uint8_t& byte : items.back()) {  // mostly bytes that have a meaning
       constexpr uint8_t kFew[] = {0, 1, 2, 200, 254, 255};
       byte = random() % 100 == 0 ? static_cast<uint8_t>(random()) : kFew[random() % (i % 2 == 0 ? 5 : 6)];
     }
@@ -146,7 +146,7 @@ TEST(BwtInverse, AroundTheEndOfASegment) {
   expect_bwt_inverted(emulator_launch("release"), ptxkit::testing::bwt_inputs({4095, 4096, 4097, 20000}));
 }
 
-// Links of two bytes, and of four.
+// Sizes around 64 KiB.
 TEST(BwtInverse, AroundShortLinks) {
   for (const size_t size : {65535u, 65536u, 65537u}) {
     expect_bwt_inverted(emulator_launch("release"), {ptxkit::testing::matchable_bytes(size, 1), Bytes(size, 'x'),
@@ -162,7 +162,7 @@ TEST(BwtInverse, RoomsThatAreTooSmall) {
     expect_bwt_as_reference(emulator_launch(build), ptxkit::testing::bwt_inverse(), blocks, 5000, 80);
     auto inverse = ptxkit::testing::bwt_inverse();
     inverse.reference = [](std::span<const uint8_t> src, std::span<uint8_t> dst) {
-      return bwt_inverse_reference(src, dst.first(64));  // what item_bytes says, although there is room
+      return bwt_inverse_reference(src, dst.first(64));  // the limit of item_bytes, although there is more room
     };
     expect_bwt_as_reference(emulator_launch(build), inverse, {blocks[0], blocks[1]}, 64, 80);
   }
@@ -173,7 +173,7 @@ TEST(BwtInverse, DamagedBlocks) {
   std::vector<Bytes> items = ptxkit::testing::damaged_bwt_blocks({1, 2, 40, 300}, random);
   for (const Bytes& item : ptxkit::testing::damaged_bwt_blocks({9000}, random)) items.push_back(item);
   expect_bwt_as_reference(emulator_launch("debug"), ptxkit::testing::bwt_inverse(), items, 9008, 9008);
-  // Links of four bytes: of the text that repeats itself.
+  // A block above 64 KiB, of a text that repeats itself.
   items = ptxkit::testing::damaged_bwt_blocks({65600}, random);
   items = std::vector<Bytes>(items.begin() + 60, items.begin() + 72);
   expect_bwt_as_reference(emulator_launch("release"), ptxkit::testing::bwt_inverse(), items, 65600, 65600);

@@ -1,6 +1,6 @@
-// What a kernel declares in its cost block is what it needs. Each kernel is run with buffers of exactly the declared
-// sizes and gives the reference's result; and with any one of them shorter by a byte it goes beyond the end. "Depends
-// on the data": what an encoder writes, the demux skips, and a decoder that reads whole words leaves.
+// A kernel needs exactly what its cost block declares. Each kernel is run with buffers of exactly the declared sizes
+// and gives the reference's result. With any one of them a byte shorter it accesses memory beyond the end. "Depends on
+// the data": the size of an encoder's output, what demux skips, and what a decoder of whole words leaves unread.
 #include "kernels/cost.hpp"
 
 #include <map>
@@ -35,8 +35,8 @@ KernelArgument room() { return KernelArgument::output(kAsDeclared); }
 
 class KernelCosts : public ::testing::Test {
  protected:
-  // The arguments in order; inputs may be shorter than declared. How much of the buffers in `by_content` is touched
-  // depends on the data. Gives the buffers afterwards, by name.
+  // The arguments in order; inputs may be shorter than declared. How much of the buffers in `by_content` is accessed
+  // depends on the data. Returns the final buffers by name.
   std::map<std::string, Bytes> run(std::string_view kernel, uint32_t grid, const LaunchSize& size,
                                    std::vector<KernelArgument> arguments,
                                    const std::set<std::string_view>& by_content = {}) {
@@ -44,7 +44,7 @@ class KernelCosts : public ::testing::Test {
     const KernelImage& image = ptxkit::testing::kernel_image(kernel);
     const KernelCost cost = parse_kernel_cost(image.ptx).value();
     seen_.insert(std::string(kernel));
-    // lz77_link takes as many threads for any block; it declares those of 4 MiB.
+    // lz77_link has the same number of threads for every block; it declares those of a block of 4 MiB.
     const uint64_t threads = uint64_t{grid} * image.block_threads;
     EXPECT_GE(threads, *cost.thread_count(size.input_bytes));
     if (kernel != kLz77Link) {
@@ -133,7 +133,7 @@ void KernelCosts::lz4_in_two_kernels() {
   EXPECT_TRUE(encoded.at("dst") == noise);
 }
 
-// Items of one size, `item_bytes` each way.
+// Items of one size, `item_bytes` of input and of output.
 std::vector<KernelArgument> items(std::vector<Bytes> sources, uint32_t item_bytes, std::vector<uint32_t> options) {
   Bytes src;
   std::vector<uint64_t> src_offsets, dst_offsets;
@@ -224,7 +224,7 @@ void KernelCosts::columns() {
               places);
 }
 
-// The strides are whole units, so a few bytes behind a BWT block are nobody's.
+// The strides are whole units, so a few bytes after a BWT block are unused.
 void KernelCosts::block_sorts() {
   const Bytes raw = ptxkit::testing::matchable_bytes(kMaxBitonicBytes, 1);
   const auto size = static_cast<uint32_t>(raw.size());
@@ -251,14 +251,14 @@ void KernelCosts::block_sorts() {
       arguments.pop_back();
     }
     std::set<std::string_view> by_content = {is_inverse ? "src" : "dst"};
-    if (sort == kBwtRank) by_content.insert("scratch");  // its lists are as long as the data make them
+    if (sort == kBwtRank) by_content.insert("scratch");  // the length of its lists depends on the data
     Bytes made = run(sort, 1, {size}, arguments, by_content).at("dst");
     made.resize(is_inverse ? raw.size() : block.size());
     EXPECT_TRUE(made == (is_inverse ? raw : block)) << sort;
   }
 }
 
-// The declared room of blocks is enough for any block, and hardly more.
+// The declared room of blocks suffices for every block, and is hardly larger.
 TEST(RoomOfBlocks, IsWhatTheirBoundsAsk) {
   const auto room_of = [](std::string_view kernel, uint64_t item_bytes) {
     const KernelCost cost = parse_kernel_cost(ptxkit::testing::kernel_image(kernel).ptx).value();

@@ -1,11 +1,12 @@
-// libcudart whose GPU is the emulator: whole programs of nvcc run on it, built with PTX in them (-arch=compute_XX) and
-// linked with -cudart none and this library. What it lacks is an undefined symbol when the program is linked.
+// A libcudart whose GPU is the emulator. It runs whole programs that nvcc has built with embedded PTX
+// (-arch=compute_XX) and linked with -cudart none and this library. A function that it lacks is an undefined symbol at
+// link time.
 //
-//   EMULATED_CHECK      what the emulator looks for (`all`)
+//   EMULATED_CHECK      the checks of the emulator (`all`)
 //   EMULATED_SCHEDULE   in-order, random:SEED or adversarial:SEED
-//   EMULATED_REPORT     the file to which the process adds its faults and, when it ends, one line of counts
+//   EMULATED_REPORT     the file to which the process appends its faults and, when it ends, one line of counts
 //
-// Streams and events do nothing: every call is finished when it returns.
+// Streams and events do nothing: every call is complete when it returns.
 #include <algorithm>
 #include <charconv>
 #include <cstdint>
@@ -34,7 +35,7 @@ constexpr int kMultiprocessors = 4, kComputeMajor = 9, kSharedBytes = 48 << 10, 
 
 struct Image {
   const void* fatbin = nullptr;
-  std::optional<emulator::Program> program;  // once one of its kernels or variables is wanted
+  std::optional<emulator::Program> program;  // loaded when one of its kernels or variables is used
 };
 struct Function {
   Image* image;
@@ -95,7 +96,7 @@ Runtime::Runtime() {
     std::_Exit(64);
   }
   options.checks = *parsed;
-  options.max_faults = 1000;  // a program goes on as well as it can
+  options.max_faults = 1000;  // a program continues after faults
 }
 
 Runtime::~Runtime() {
@@ -117,7 +118,7 @@ cudaError_t done(cudaError_t code) {
 }
 cudaError_t done(bool worked) { return done(worked ? cudaSuccess : cudaErrorInvalidValue); }
 
-// The program of a fat binary: the first PTX in it.
+// The program of a fat binary: its first PTX.
 const emulator::Program& program_of(Image& image) {
   if (image.program) return *image.program;
   struct Wrapper {

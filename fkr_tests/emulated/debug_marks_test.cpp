@@ -1,5 +1,5 @@
-// The markers of the debug builds, read back after a run: what each warp was doing, in order. The same run with the
-// release build has no buffer to write to (its PTX is golden).
+// The markers of the debug builds, read after a run: the steps of each warp, in order. The same run with the release
+// build has no buffer to write to (its PTX is golden).
 #include <map>
 
 #include <gmock/gmock.h>
@@ -19,7 +19,7 @@ using ::testing::SizeIs;
 using Record = std::pair<Mark, uint64_t>;
 constexpr auto kDone = static_cast<uint64_t>(Lz4Status::ok);
 
-// The records of each warp of the grid, in the order of the buffer.
+// The records of each warp of the grid, in the buffer's order.
 std::map<uint32_t, std::vector<Record>> marks_by_warp(const Ran& ran) {
   EXPECT_EQ(ran.report, "");
   std::map<uint32_t, std::vector<Record>> warps;
@@ -61,7 +61,7 @@ TEST(DebugMarks, OfTheDecompressor) {
   const auto warps = marks_by_warp(ptxkit::testing::emulate_decompress(kernel_image(kLz4Decompress, "debug").ptx,
                                                                        {{forty_a, 40}, {{0x10, 'a', 0, 0, 0x00}, 8}}));
   ASSERT_THAT(warps, SizeIs(2));
-  // A batch of one sequence, and alone the one without a match; a malformed one alone, of which the literal is written.
+  // A batch of one sequence, then the last sequence alone; a malformed sequence alone, whose literal is written.
   EXPECT_THAT(warps.at(0), ElementsAre(Record{Mark::item, 11}, Record{Mark::parse, 0}, Record{Mark::emit, 0},
                                        Record{Mark::emit, 35}, Record{Mark::status, kDone}));
   EXPECT_THAT(warps.at(1), ElementsAre(Record{Mark::item, 5}, Record{Mark::parse, 0}, Record{Mark::emit, 0},

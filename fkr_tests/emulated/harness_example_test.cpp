@@ -54,7 +54,7 @@ TYPED_TEST(Addition, AddsElementwise) {
   EXPECT_EQ(this->download(sum), expected);
 }
 
-// Without the guard's bound, threads past the end would fault: the emulator says where and why.
+// Without the guard, threads past the end would fault. The emulator reports where and why.
 using AdditionOnTheEmulator = Addition<ptxkit::harness::EmulatorBackend>;
 TEST_F(AdditionOnTheEmulator, TooLargeACountIsCaught) {
   this->load(kAddPtx, "add.ptx");
@@ -67,7 +67,7 @@ TEST_F(AdditionOnTheEmulator, TooLargeACountIsCaught) {
       << failed.error().message();
 }
 
-// What is not in a buffer: a texture by its handle and one by its name, a surface, and variables of the module.
+// Arguments other than buffers: a texture by its handle and one by its name, a surface, and variables of the module.
 constexpr std::string_view kImagesPtx = R"(
 .version 8.0
 .target sm_75
@@ -115,7 +115,7 @@ TYPED_TEST(Images, AreArgumentsOrHaveNames) {
   EXPECT_EQ(this->template download<uint8_t>(picture), (std::vector<uint8_t>{1, 2, 3, 255}));
 }
 
-// A module stays loaded from one launch to the next.
+// A module stays loaded between launches.
 TYPED_TEST(Images, VariablesOfTheModuleAreKept) {
   this->load(kImagesPtx, "images.ptx");
   const auto word = [](uint8_t value) {

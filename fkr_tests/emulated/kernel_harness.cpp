@@ -48,7 +48,7 @@ class Bench {
   void launch(Ran& ran, std::string_view ptx, std::string_view entry, kernels::LaunchShape shape, uint32_t item_count,
               std::vector<Argument> arguments, const emulator::LaunchOptions& options) {
     const auto program = value_of(emulator::Program::load_text(device_, std::string(ptx), std::string(entry) + ".ptx"));
-    // A debug build takes one parameter more.
+    // A debug build has an additional parameter.
     std::vector<Marker> buffer(ptx.find("_debug_buffer") == std::string_view::npos ? 0 : kMarkers + 1);
     const Address buffer_address = buffer.empty() ? 0 : upload("debug_buffer", buffer);
     if (!buffer.empty()) arguments.push_back(Argument::of(buffer_address));
@@ -73,7 +73,7 @@ class Bench {
   emulator::Device device_;
 };
 
-// Items side by side at one stride; the room behind an item is not zero, so that a kernel which counts it shows.
+// Items at one stride. The bytes after an item are not zero, so that a kernel which reads them is noticed.
 struct Strided {
   uint32_t stride_units = 1;
   Bytes bytes;
@@ -93,7 +93,7 @@ struct Strided {
 };
 
 // Takes the items out of `room` and reports whether anything but the first `owned[i]` bytes at each start changed.
-// After a fault lengths mean nothing, and there are no outputs.
+// After a fault the lengths are meaningless, and there are no outputs.
 void collect(Ran& ran, const Bytes& room, const std::vector<uint64_t>& starts, const std::vector<uint32_t>& owned,
              const std::vector<uint32_t>& sizes) {
   std::vector<bool> is_owned(room.size());
@@ -155,7 +155,7 @@ Ran emulate_items(std::string_view ptx, std::string_view entry, kernels::LaunchS
   std::vector<uint64_t> src_offsets, dst_offsets;
   std::vector<uint32_t> src_sizes, capacities;
   uint64_t dst_bytes = 3;
-  for (const Block& block : blocks) {  // blocks touch each other and start anywhere; rooms are three bytes apart
+  for (const Block& block : blocks) {  // blocks are adjacent and start anywhere; rooms are three bytes apart
     src_offsets.push_back(src.size());
     src_sizes.push_back(static_cast<uint32_t>(block.bytes.size()));
     src.insert(src.end(), block.bytes.begin(), block.bytes.end());

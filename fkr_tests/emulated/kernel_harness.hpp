@@ -1,6 +1,7 @@
-// Runs the project's kernels as PTX on the emulator, over items given as byte strings, with every check on.
+// Runs the project's kernels as PTX on the emulator with every check, over items given as byte strings.
 //
-// Rooms for output are wider than the kernel may use, and filled with a pattern: what it writes outside its item shows.
+// Rooms for output are larger than the kernel may use and filled with a pattern, so that writes outside of an item are
+// noticed.
 #pragma once
 
 #include <string>
@@ -15,13 +16,13 @@
 
 namespace ptxkit::testing {
 
-// Both variants of every kernel: what the release build computes the debug build computes too, and it does not trap.
+// Both variants of every kernel: the debug build must compute the same as the release build, and must not trap.
 inline constexpr std::string_view kVariants[] = {"release", "debug"};
 
-// The embedded PTX of a kernel for sm_90; fails the test when there is none.
+// The embedded PTX of a kernel for sm_90. The test fails if there is none.
 const kernels::KernelImage& kernel_image(std::string_view name, std::string_view variant = "release");
 
-// A record that a debug build left in its buffer; docs/dsl.md has the layout.
+// A record in the buffer of a debug build; docs/dsl.md describes the layout.
 struct Marked {
   kernels::Mark mark;
   uint32_t thread;  // linear, in the grid
@@ -29,13 +30,13 @@ struct Marked {
 };
 
 struct Ran {
-  std::vector<Bytes> outputs;    // of each item, as long as the kernel said
+  std::vector<Bytes> outputs;    // of each item, as long as the kernel reports
   std::vector<uint32_t> codes;   // flag or status of each item
-  bool claims_too_much = false;  // the kernel reports more bytes for an item than it has room; no output is taken then
-  bool touched_outside = false;  // a byte of output room that no item owns has changed
-  std::vector<Marked> marks;     // of a debug build, in order, if the buffer held them all
+  bool claims_too_much = false;  // the kernel reports more bytes for an item than its room has; outputs are then empty
+  bool touched_outside = false;  // a byte of output room that belongs to no item has changed
+  std::vector<Marked> marks;     // of a debug build, in order, if the buffer was large enough for all
   emulator::Outcome outcome;
-  std::string report;  // rendered faults; empty when there are none
+  std::string report;  // rendered faults; empty if there are none
 };
 
 struct RanBuffers {
@@ -52,18 +53,18 @@ Ran emulate_compress(std::string_view ptx, const kernels::Lz4CompressVariant& va
                      const emulator::LaunchOptions& options = {});
 Ran emulate_decompress(std::string_view ptx, const std::vector<Block>& blocks,
                        const emulator::LaunchOptions& options = {});
-// A kernel with the parameters of kernels/transform_abi.hpp, and `kernel_options` behind them.
+// Runs a kernel with the parameters of kernels/transform_abi.hpp, followed by `kernel_options`.
 Ran emulate_items(std::string_view ptx, std::string_view entry, kernels::LaunchShape shape,
                   const std::vector<uint32_t>& kernel_options, const std::vector<Block>& blocks,
                   const emulator::LaunchOptions& options = {});
 Ran emulate_zero_page(std::string_view ptx, const std::vector<Bytes>& items,
                       const emulator::LaunchOptions& options = {});
 
-// Any kernel: one launch of `grid` CTAs. The buffers come back as the kernel left them, in order; none after a fault.
+// Runs any kernel: one launch of `grid` CTAs. Returns the final buffers in order; none after a fault.
 RanBuffers emulate_launch(std::string_view ptx, std::string_view entry, uint32_t grid, uint32_t block_threads,
                           const std::vector<KernelArgument>& arguments);
 
-// The same of an embedded kernel, as tests that also run elsewhere want it.
+// The same for an embedded kernel, in the form that tests for several machines use.
 Launch emulator_launch(std::string_view variant);
 
 }  // namespace ptxkit::testing

@@ -1,4 +1,4 @@
-// LZ4 blocks made of sequences that a test names, not of what an encoder finds.
+// LZ4 blocks made of sequences that a test specifies, instead of an encoder's.
 #pragma once
 
 #include <vector>
@@ -8,14 +8,14 @@
 namespace ptxkit::testing {
 
 struct Lz4Sequence {
-  uint32_t literal_count, offset, match_length;  // match_length 0: the last, without a match
+  uint32_t literal_count, offset, match_length;  // match_length 0: the last sequence, without a match
 };
 
-// A block of those sequences; the literals are all different from their neighbours.
+// A block of those sequences. The literals all differ from their neighbours.
 Block block_of_sequences(const std::vector<Lz4Sequence>& sequences);
 
-// The first sequence behind 32 others stands where tokens are still looked for and is cut by the end of what is staged:
-// nothing of its batch is decoded before more is staged over what the lanes have just read.
+// After 32 sequences, the next one starts where tokens are still searched and is cut by the end of the staged part. No
+// sequence of its batch is decoded before more is staged over the bytes that the lanes have just read.
 std::vector<Block> blocks_that_the_staged_part_cuts();
 
 }  // namespace ptxkit::testing

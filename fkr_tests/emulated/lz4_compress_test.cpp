@@ -1,5 +1,5 @@
-// The compressors' PTX against their scalar reference: the same bytes, flags and lengths, and no fault, whatever the
-// batch looks like.
+// The compressors' PTX against their scalar reference: the same bytes, flags and lengths, and no fault, for every kind
+// of batch.
 #include <gtest/gtest.h>
 
 #include "fkr_tests/emulated/kernel_harness.hpp"
@@ -29,7 +29,7 @@ ptxkit::testing::Ran expect_as_reference(const Lz4CompressVariant& variant, cons
   return ran;
 }
 
-// Zero, one byte repeated, i mod 256, noise, pieces; a page that is zero but for its last byte.
+// Zero, one repeated byte, i mod 256, noise, pieces; a page that is zero but for its last byte.
 std::vector<Bytes> one_of_each(size_t size) {
   std::vector<Bytes> items = {Bytes(size, 0), Bytes(size, 'A'), ramp_bytes(size), random_bytes(size, 1),
                               matchable_bytes(size, 2)};
@@ -81,7 +81,7 @@ TEST(Lz4CompressPage, ItemsThatAreTooLargeAreRefused) {
   EXPECT_FALSE(ran.touched_outside);
 }
 
-// A thousand pages of the three kinds, in a mixed order.
+// A thousand pages of the three kinds, in mixed order.
 TEST(Lz4CompressPage, AThousandMixedPages) {
   std::vector<Bytes> items;
   for (uint32_t i = 0; i < 1000; ++i) {
@@ -139,7 +139,7 @@ TEST(Lz4CompressPage, Corpus) {
   expect_corpus_as_reference(kPageVariant);
 }
 
-// What is tested of both compressors of chunks.
+// Tests of both chunk compressors.
 class Lz4CompressChunk : public ::testing::TestWithParam<const Lz4CompressVariant*> {};
 INSTANTIATE_TEST_SUITE_P(Kernels, Lz4CompressChunk, ::testing::Values(&kChunkVariant, &kHighVariant),
                          [](const auto& variant) { return std::string(variant.param->name); });
@@ -149,7 +149,7 @@ TEST_P(Lz4CompressChunk, OneOfEachKind) {
 }
 
 TEST_P(Lz4CompressChunk, TheLargestChunk) {
-  // A match as far back as an offset reaches, a position near the table's empty value, a long run.
+  // A match at the largest offset, a position near the table's empty value, a long run.
   Bytes far = random_bytes(65536, 4);
   std::copy(far.begin(), far.begin() + 40, far.end() - 60);
   std::fill(far.begin() + 1000, far.begin() + 30000, uint8_t{7});

@@ -1,4 +1,4 @@
-// The decompressor's PTX on blocks of liblz4, of ours, and on damaged ones.
+// The decompressor's PTX on blocks of liblz4, on the project's own blocks, and on damaged ones.
 #include <gtest/gtest.h>
 #include <lz4.h>
 #include <lz4hc.h>
@@ -28,7 +28,7 @@ Bytes encode(const Bytes& raw, Encoder encoder = Encoder::fast) {
   return block;
 }
 
-// Statuses, lengths and bytes as the reference has them, no fault, nothing written between the items' rooms.
+// Expects the statuses, lengths and bytes of the reference, no fault, and nothing written between the items' rooms.
 void expect_as_reference(const std::vector<Block>& blocks, std::string_view build = "release") {
   const auto image = ptxkit::testing::kernel_image(kLz4Decompress, build);
   const auto ran = ptxkit::testing::emulate_decompress(image.ptx, blocks);
@@ -72,7 +72,7 @@ TEST(Lz4Decompress, BlocksOfOurs) {
   expect_as_reference(blocks);
 }
 
-// Offsets 1 to 40 at lengths below, at and above the offset and the warp's width.
+// Offsets 1 to 40 with lengths below, at and above the offset and the warp's width.
 TEST(Lz4Decompress, OverlappingMatches) {
   std::vector<Block> blocks;
   for (uint32_t offset = 1; offset <= 40; ++offset) {
@@ -96,7 +96,7 @@ TEST(Lz4Decompress, OverlappingMatches) {
 }
 
 TEST(Lz4Decompress, LengthsOfManyBytes) {
-  // 32 and more bytes of 255: more than the lanes look at in one turn.
+  // 32 and more bytes of 255: more than the lanes read in one iteration.
   std::vector<Block> blocks;
   for (uint32_t size : {15u + 255 * 31, 15u + 255 * 32, 15u + 255 * 33 + 7}) {
     blocks.push_back(block_of(ptxkit::testing::random_bytes(size, size)));
@@ -110,7 +110,8 @@ TEST(Lz4Decompress, ASequenceThatTheStagedPartCuts) {
   for (const auto build : ptxkit::testing::kVariants) expect_as_reference(blocks, build);
 }
 
-// Literals among which no guess finds a token, so that lanes go astray until one of them follows the sequences alone.
+// Literals in which no speculative start finds a token, so that lanes are astray until one of them follows the
+// sequences alone.
 TEST(Lz4Decompress, LongLiteralsThatHideTheTokens) {
   std::vector<Block> blocks;
   for (uint32_t step = 1; step <= 8; ++step) {
@@ -140,13 +141,13 @@ TEST(Lz4Decompress, EveryStatus) {
       {{0x10, 'a', 1, 0, 0x00}, 4},
       {{0x10, 'a', 0, 0, 0x00}, 8},
       {{0x10, 'a', 2, 0, 0x00}, 8},
-      {Bytes(40, 255), 8},  // a length that never ends, in more than one turn
-      {Bytes(33, 255), 8},  // and one that ends exactly where the lanes do
+      {Bytes(40, 255), 8},  // a length that never ends, over more than one iteration
+      {Bytes(33, 255), 8},  // a length that ends exactly after 32 lanes
   };
   for (const auto build : ptxkit::testing::kVariants) expect_as_reference(blocks, build);
 }
 
-// Every block with one byte changed or one byte less; each has neighbours whose bytes must stay.
+// Every block with one byte changed or removed. Each has neighbours whose bytes must not change.
 TEST(Lz4Decompress, DamagedBlocks) {
   const Bytes raw = matchable_bytes(400, 11);
   const Bytes good = encode(raw);

@@ -25,7 +25,7 @@ TEST(Lz4TwoPhase, Corpus) {
 }
 
 TEST(Lz4TwoPhase, PagesThatAreTooLargeAreRefused) {
-  // The first kernel refuses the page; the second leaves that as it is.
+  // The first kernel refuses the page; the second must not change that.
   const auto stride = KernelArgument::number(kTwoPhaseStride / kStrideUnitBytes), one = KernelArgument::number(1);
   const Bytes size = bytes_of_words({kMaxPageBytes + 1});
   const auto matched = ptxkit::testing::emulate_launch(

@@ -1,4 +1,4 @@
-// Match finders and demux as PTX: what the references say, position by position.
+// Match finders and demux as PTX: the references' results for every position.
 #include <gtest/gtest.h>
 
 #include "fkr_tests/cases/lz77_cases.hpp"
@@ -27,7 +27,7 @@ TEST(Lz77, AroundTheEndOfASegment) {
 }
 
 TEST(Lz77, RunsNoiseAndEverythingInBetween) {
-  // 64 literals fill their flag words.
+  // 64 literals fill their flag words exactly.
   for (const Bytes& raw : {Bytes(200, 'x'), ptxkit::testing::random_bytes(300, 1), ptxkit::testing::random_bytes(64, 1),
                            ptxkit::testing::ramp_bytes(400), ptxkit::testing::fibonacci_bytes(150)}) {
     expect_lz77_as_reference(emulator_launch("debug"), raw, kLzMaxWindow + 1);
@@ -39,7 +39,7 @@ TEST(Lz77, TheLastCandidateAndTheFarthest) {
     SCOPED_TRACE(between);
     expect_lz77_as_reference(emulator_launch("release"), ptxkit::testing::far_candidate(between), 300);
   }
-  // The links are the reference's: to make them takes the emulator long.
+  // The links are the reference's, since computing them takes the emulator long.
   for (const uint32_t distance : {kLzBatchMaxOffset, kLzBatchMaxOffset + 1, kLzMaxOffset, kLzMaxOffset + 1}) {
     SCOPED_TRACE(distance);
     const Bytes raw = ptxkit::testing::far_match(distance);
@@ -61,7 +61,7 @@ TEST(Lz77, TwoBlocksOfOneLaunch) {
   }
 }
 
-// Parts of a block, each with what lies before it; long runs, whose lengths lanes take from each other.
+// Parts of a block, each with the bytes before it; long runs, whose lengths lanes derive from each other.
 TEST(Lz77, PartsOfATable) {
   Bytes mixed = ptxkit::testing::matchable_bytes(kLzTablePart + 3000, 5);
   std::fill_n(mixed.begin() + kLzTablePart - 1000, 2000, 'x');
@@ -71,7 +71,7 @@ TEST(Lz77, PartsOfATable) {
   }
 }
 
-// Longer by one, and by two, at each of the two positions that a match may give way to.
+// A match longer by one and by two, at each of the two positions to which a match may give way.
 TEST(Lz77, WhatAMatchGivesWayTo) {
   for (const LzMatches& matches :
        {LzMatches{{1, 5, 7}, {2, 5, 8}, {3, 4, 9}}, LzMatches{{1, 5, 7}, {2, 6, 8}, {3, 4, 9}},

@@ -1,9 +1,9 @@
-// Breaking one thing in a kernel's PTX is noticed: a barrier taken out, an alignment dropped, a bounds check removed.
-// (A bit flipped in a frame: Lz4FrameErrors.EveryFlippedBitIsRefused.)
+// Tests that a change of one instruction in a kernel's PTX is noticed: a removed barrier, a dropped alignment, a
+// removed bounds check. (A flipped bit in a frame: Lz4FrameErrors.EveryFlippedBitIsRefused.)
 //
-// Targets are found by what they are, one at a time and all of them: every barrier, every rounding down, every
-// comparison in a statement of the source that names what is refused. An edited kernel runs the inputs of this file,
-// which run clean on the text as it ships.
+// All targets of a kind are changed, one at a time: every barrier, every rounding down, and every comparison in a
+// source statement that names a refusal. An edited kernel runs the inputs of this file, which run without a fault on
+// the original.
 #include <fstream>
 #include <functional>
 #include <map>
@@ -37,16 +37,16 @@ using ::testing::HasSubstr;
 
 // --- editing PTX ---
 
-// One kernel text with one instruction changed.
+// A kernel's text with one changed instruction.
 struct Edited {
   std::string ptx;
-  std::string what;  // the instruction as it was, and its source line
+  std::string what;  // the original instruction, and its source line
 };
 
 // Lines of a source, by number.
 using Lines = std::set<uint32_t>;
 
-// The lines of every statement of `path` that holds `needle`, one set a statement; throws where there is none.
+// The lines of every statement of `path` that contains `needle`, one set for each statement. Throws if there is none.
 std::vector<Lines> statements_with(const std::string& path, const std::string& needle) {
   std::stringstream stream;
   stream << std::ifstream(path).rdbuf();
@@ -68,8 +68,8 @@ std::vector<Lines> statements_with(const std::string& path, const std::string& n
 
 using Change = std::function<std::string(std::string)>;
 
-// Every text in which one instruction `op` is changed, where `change` changes it: of the whole kernel, or (`path` and
-// `lines` given) of what comes from those lines.
+// Every text in which one instruction `op` is changed by `change`: in the whole kernel or, with `path` and `lines`, in
+// the instructions from those lines.
 std::vector<Edited> edits(std::string_view ptx, ptx::Op op, const Change& change, const std::string& path = "",
                           const Lines& lines = {}) {
   const auto parsed = ptx::parse(std::string(ptx), "edited.ptx");
@@ -97,7 +97,7 @@ std::vector<Edited> edits(std::string_view ptx, ptx::Op op, const Change& change
 
 std::string removed(const std::string&) { return ""; }
 
-// "and.b32 %r1, %r2, -4;": rounds down to a multiple of 4, or after the change to a multiple of 1.
+// "and.b32 %r1, %r2, -4;" rounds down to a multiple of 4, and after the change to a multiple of 1.
 std::string without_rounding(std::string instruction) {
   for (const char* mask : {", -4;", ", -8;", ", -16;"}) {
     const size_t at = instruction.find(mask);
@@ -106,7 +106,7 @@ std::string without_rounding(std::string instruction) {
   return instruction;
 }
 
-// "setp.gt.u32 %p1, %r2, %r3;": a comparison that always, or never, holds.
+// "setp.gt.u32 %p1, %r2, %r3;": makes the comparison always true, or always false.
 Change decided(bool holds) {
   return [holds](const std::string& instruction) {
     const size_t destination = instruction.find('%');
@@ -115,9 +115,9 @@ Change decided(bool holds) {
   };
 }
 
-// --- inputs, and what is wrong with a run over them ---
+// --- inputs, and the differences that a run over them shows ---
 
-// What a test would have noticed; empty when nothing is wrong.
+// The difference that a test would notice; empty if there is none.
 std::string wrong_with(const Ran& ran, const std::vector<uint32_t>& codes, const std::vector<Bytes>& outputs) {
   if (!ran.report.empty()) return ran.report;
   if (ran.touched_outside) return "touched bytes of another item";
@@ -139,7 +139,7 @@ const std::vector<Block>& good_blocks() {
   return blocks;
 }
 
-// Blocks that one check each holds back. Each runs alone, so that nothing but the device's memory stands behind it.
+// Blocks that are refused by one check each. Each runs alone, so that only the device's memory limits it.
 const std::vector<Block>& bad_blocks() {
   static const std::vector<Block> blocks = {
       {{}, 8},
@@ -148,9 +148,9 @@ const std::vector<Block>& bad_blocks() {
       {{0xf0, 255, 255}, 800},
       {Bytes(40, 255), 20000},
       {{0x10, 'a', 1}, 8},
-      {{0x10, 'a', 1, 0}, 8},  // ends behind a match, so the decoder looks for the next token
+      {{0x10, 'a', 1, 0}, 8},  // ends after a match, so the decoder looks for the next token
       {{0x1f, 'a', 1, 0, 255}, 800},
-      {{0x1f, 'a', 1, 0, 255, 3}, 800},  // the same, of a match that no batch takes
+      {{0x1f, 'a', 1, 0, 255, 3}, 800},  // the same for a match that does not fit a batch
       {{0x1f, 'a', 1, 0, 255, 3, 0x00}, 4},
       {{0xff, 0, 'a', 'b', 'c', 'd', 'e', 'f', 'g', 'h', 'i', 'j', 'k', 'l', 'm', 'n', 'o', 1, 0, 255}, 800},
       {{0xc0, 'a', 'b', 'c', 'd', 'e', 'f', 'g', 'h', 'i', 'j', 'k', 'l'}, 4},
@@ -163,7 +163,7 @@ const std::vector<Block>& bad_blocks() {
   return blocks;
 }
 
-// Every way of copying after every other: a length of two extension bytes or more is for no batch of sequences.
+// Every kind of copy after every other. A length of two or more extension bytes does not fit a batch.
 const std::vector<Block>& blocks_for_barriers() {
   static const std::vector<Block> blocks = [] {
     std::vector<Block> list = good_blocks();
@@ -209,7 +209,7 @@ std::string wrong_with_compressor(std::string_view ptx, const Lz4CompressVariant
 }
 
 // A page whose sequences cost more than they save: a match of four bytes after 270 literals loses one byte. With about
-// ten of them, the short sequence at the end is the first that no longer fits.
+// ten of them, the short sequence at the end is the first that does not fit.
 Bytes page_that_overflows_late(int long_sequences, uint32_t seed) {
   const Bytes noise = random_bytes(4096, seed);
   Bytes page(noise.begin(), noise.begin() + 8);
@@ -231,8 +231,8 @@ Bytes page_that_overflows_late(int long_sequences, uint32_t seed) {
   return page;
 }
 
-// A page of which only the literals at the end no longer fit. The last literals of its one match are stored by five
-// lanes, to bytes of the room that another lane copies the page's own bytes to.
+// A page of which only the last literals do not fit. The last literals of its one match are stored by five lanes to
+// bytes of the room to which another lane copies the page's own bytes.
 Bytes page_that_overflows_at_its_end() {
   Bytes page = random_bytes(400, 7);
   std::copy_n(page.begin(), 4, page.begin() + 325);
@@ -254,13 +254,13 @@ std::vector<Bytes> refused_items(const Lz4CompressVariant& variant) {
 
 // --- barriers ---
 
-// What a barrier orders races without it, in whatever order lanes and warps run.
+// Without the barrier, the accesses that it orders race in every schedule of lanes and warps.
 TEST(Sabotage, EveryBarrierTakenOutOfACompressorIsNoticed) {
   for (const auto* variant : {&kPageVariant, &kChunkVariant, &kHighVariant}) {
     std::vector<Bytes> items = compressible_items();
     for (const Bytes& item : refused_items(*variant)) items.push_back(item);
-    // More than a tile, a last tile for one warp alone, and zero but for what one warp looks at: refused by the page
-    // compressor.
+    // More than a tile, a last tile with one segment, and a chunk that is zero but for the part of one warp. The page
+    // compressor refuses all of them.
     items.push_back(matchable_bytes(9000, 6));
     items.push_back(matchable_bytes(4400, 6));
     items.emplace_back(9000, 0);
@@ -273,8 +273,8 @@ TEST(Sabotage, EveryBarrierTakenOutOfACompressorIsNoticed) {
   }
 }
 
-// The barriers after the last window of a batch and after a match order nothing that the one at the end of find_tokens,
-// which comes before anybody reads output again, does not order as well: without them there is nothing to notice.
+// The barriers after the last window of a batch and after a match are redundant: the barrier at the end of find_tokens,
+// which precedes every later read of output, orders the same accesses. Their removal cannot be noticed.
 TEST(Sabotage, EveryBarrierTakenOutOfTheDecompressorIsNoticed) {
   const auto all = edits(kernel_image(kLz4Decompress).ptx, ptx::Op::bar, removed);
   EXPECT_EQ(wrong_with_decompressor(kernel_image(kLz4Decompress).ptx, blocks_for_barriers()), "");
@@ -291,8 +291,8 @@ TEST(Sabotage, EveryBarrierTakenOutOfTheDecompressorIsNoticed) {
 
 // --- alignment ---
 
-// Words at a byte position are read from the aligned words that hold them; without the rounding down it is a word read
-// at a byte position, the bug that the catalogue's F081 came from.
+// Words at a byte position are read from the aligned words that contain them. Without the rounding down, a word is read
+// at a byte position, which is the bug behind the catalogue's F081.
 TEST(Sabotage, EveryAlignmentDroppedIsRefutedAndFaults) {
   report::AnalysisOptions options;
   options.rules.evidence = &rules::shipped_evidence();
@@ -304,7 +304,7 @@ TEST(Sabotage, EveryAlignmentDroppedIsRefutedAndFaults) {
     const auto all = edits(image.ptx, ptx::Op::and_, without_rounding);
     EXPECT_FALSE(all.empty()) << variant->name;
     for (const Edited& edited : all) {
-      // In shared memory the analyzer knows better than to hope: F081.
+      // In shared memory the analyzer decides it statically: F081.
       if (variant == &kPageVariant) {
         EXPECT_EQ(report::analyze(edited.ptx, "edited.ptx", options).status, rules::Status::critical) << edited.what;
       }
@@ -316,11 +316,11 @@ TEST(Sabotage, EveryAlignmentDroppedIsRefutedAndFaults) {
 
 // --- bounds checks ---
 
-// Takes out every comparison of the statements with `needle`, one at a time: decides it the way in which what is well
-// formed still passes. What is wrong with each over what is not well formed.
+// Removes every comparison of the statements with `needle`, one at a time: it is decided so that well-formed input
+// still passes. Returns the difference that each shows on malformed input.
 struct Unchecked {
   std::string what;
-  std::string wrong;  // empty: nothing noticed
+  std::string wrong;  // empty: not noticed
 };
 using WrongWith = std::function<std::string(std::string_view ptx)>;
 std::vector<Unchecked> without_checks(std::string_view kernel, const std::string& path, const std::string& needle,
@@ -355,7 +355,7 @@ TEST(Sabotage, EveryCheckTakenOutOfTheDecompressorIsNoticed) {
   }
 }
 
-// A batch that takes what is malformed for good writes outside; one that takes good for malformed is only slow.
+// A batch that accepts malformed sequences writes outside of the room. A batch that refuses valid ones is only slow.
 TEST(Sabotage, EveryCheckTakenOutOfABatchIsNoticed) {
   const auto with_good = [](std::string_view ptx) { return wrong_with_decompressor(ptx, good_blocks()); };
   const auto with_bad = [](std::string_view ptx) {
@@ -382,7 +382,7 @@ TEST(Sabotage, EveryCheckOfTheRoomTakenOutOfTheCompressorIsNoticed) {
        without_checks(kLz4CompressPage, "kernels/lz4/lz4_block_writer.hpp", "*written_ < size_", with_good, with_bad)) {
     EXPECT_NE(edited.wrong, "") << edited.what;
   }
-  // That an item is no larger than a page stands beside comparisons with the strides, which these items all keep to.
+  // The limit of a page's size is next to comparisons with the strides, which all these items satisfy.
   const auto sizes = without_checks(kLz4CompressPage, "kernels/lz4/lz4_compress_page.cpp", "size <= kMaxPageBytes",
                                     with_good, with_bad);
   EXPECT_TRUE(std::any_of(sizes.begin(), sizes.end(), [](const Unchecked& edited) { return !edited.wrong.empty(); }));

@@ -1,5 +1,5 @@
-// Encoders and decoders as PTX: the bytes and statuses of their references, so that each side reads what the other
-// wrote; on good, damaged and cut streams.
+// Encoders and decoders as PTX: the bytes and statuses of their references, so that each side decodes the other's
+// output; for valid, damaged and cut streams.
 #include <algorithm>
 #include <set>
 
@@ -17,7 +17,7 @@ using ptxkit::testing::kernel_image;
 using ptxkit::testing::TransformPair;
 using ptxkit::testing::TransformReference;
 
-// Runs the kernel over all items at once. Statuses, lengths and bytes as the reference has them, no fault, and nothing
+// Runs the kernel over all items at once. Expects the reference's statuses, lengths and bytes, no fault, and nothing
 // written between the rooms.
 std::vector<Bytes> expect_as_reference(std::string_view kernel, const std::vector<uint32_t>& options,
                                        const std::vector<Block>& items, const TransformReference& reference,
@@ -49,7 +49,7 @@ std::vector<Block> with_capacity(const std::vector<Bytes>& items, const std::fun
 
 class Transforms : public ::testing::TestWithParam<TransformPair> {};
 
-// Four ways: reference and kernel write the same stream, reference and kernel read it.
+// Reference and kernel must write the same stream, and both must decode it.
 TEST_P(Transforms, KernelAndReferenceReadEachOther) {
   const TransformPair& pair = GetParam();
   for (const size_t longest : {40u, 3001u}) {
@@ -75,7 +75,7 @@ TEST_P(Transforms, RoomsThatAreTooSmall) {
   const Bytes raw = ptxkit::testing::matchable_bytes(500, 1);
   const Bytes stream = ptxkit::testing::coded(pair, raw);
   std::vector<Block> raws, streams;
-  // Coders that write from the end of the room move the result down: by nothing, by less than a word, by more.
+  // Encoders that write from the end of the room move the result down: by nothing, by less than a word, by more.
   for (const Bytes& item : {raw, ptxkit::testing::matchable_bytes(5001, 2)}) {
     const size_t size = ptxkit::testing::coded(pair, item).size();
     for (const size_t room : {size_t{0}, size_t{1}, size / 2, size - 1, size, size + 1, size + 2, size + 3, size + 70})
@@ -118,7 +118,7 @@ TEST(DecoderCases, StreamsThatAreJustRightOrJustNot) {
 }
 
 TEST(RansChunkedEncode, OptionsOutOfRange) {
-  // With one byte a chunk the first has as many chunks as a stream can count, but not the room for them.
+  // With one byte in each chunk, the first item has as many chunks as a stream can count, but no room for them.
   const std::vector<Block> items = {{Bytes(kMaxRansChunks, 'a'), 1000}, {Bytes(70000, 'a'), 1000}};
   for (const RansChunkedOptions options :
        {RansChunkedOptions{8, 8, 1024}, RansChunkedOptions{15, 8, 1024}, RansChunkedOptions{12, 0, 1024},
@@ -177,10 +177,10 @@ TEST(RansWarpEncode, OptionsOutOfRange) {
   }
 }
 
-// Lane counts stand with each chunk and may change from one to the next.
+// Each chunk has its own lane count, which may differ from the previous one.
 TEST(RansChunkedDecode, ChunksWithDifferentLaneCounts) {
   for (const auto& chunks : ptxkit::testing::unequal_rans_chunks()) {
-    // Four rooms of four alignments.
+    // Four rooms with four different alignments.
     const std::vector<Block> items(4, {chunks.stream, static_cast<uint32_t>(chunks.raw.size() | 2)});
     for (const auto build : ptxkit::testing::kVariants) {
       const auto outputs = expect_as_reference(

@@ -1,4 +1,4 @@
-// Every kernel's release PTX is what was accepted. A difference prints what the machine would do differently.
+// Every kernel's release PTX equals its golden text. A difference is printed as a difference in behaviour.
 #include <cstdlib>
 #include <filesystem>
 #include <set>
@@ -26,8 +26,8 @@ TEST(GoldenPtx, EveryKernelIsAsAccepted) {
   }
 }
 
-// Accepting anew what is accepted leaves the folder as it is: no file is missing, none is redundant, none is of a
-// kernel that is gone.
+// Accepting the accepted texts again changes nothing in the folder: no file is missing, redundant, or of a removed
+// kernel.
 TEST(GoldenPtx, TheFolderHoldsWhatAcceptingWrites) {
   std::string scratch = (std::filesystem::temp_directory_path() / "ptxkit-golden-XXXXXX").string();
   ASSERT_NE(::mkdtemp(scratch.data()), nullptr);

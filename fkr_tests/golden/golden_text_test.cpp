@@ -1,4 +1,4 @@
-// What is kept of a kernel's PTX, and what is said of a change. The comparison itself is tested by inspect_test.
+// The golden text of a kernel's PTX, and the description of a change. inspect_test tests the comparison itself.
 #include "tools/kernelc/golden_text.hpp"
 
 #include <cstdlib>
@@ -57,7 +57,7 @@ TEST(GoldenText, WhatCannotBeCompared) {
   EXPECT_THAT(describe_difference(kBefore, replaced("%r1, 5", "%x1, 5")), HasSubstr("after:8:"));
 }
 
-// A text for a newer target is stored only where more than the header differs.
+// A text for a newer target is stored only if more than the header differs.
 TEST(GoldenText, StoresOneTextWhereTargetsDifferInTheHeader) {
   std::string folder = (std::filesystem::temp_directory_path() / "ptxkit-golden-XXXXXX").string();
   ASSERT_NE(::mkdtemp(folder.data()), nullptr);

@@ -1,5 +1,5 @@
-// Correct kernels of CUB and cooperative groups, each with its result compared on the host. cuda_programs.py runs this on the
-// emulator with all checks, and nothing may be found. Exit status 1 when a result is wrong.
+// Correct kernels of CUB and cooperative groups, whose results are compared on the host. cuda_programs.py runs this
+// program on the emulator with all checks, which must find nothing. Exit status 1 if a result is wrong.
 #include <cooperative_groups.h>
 #include <cooperative_groups/memcpy_async.h>
 #include <cooperative_groups/reduce.h>
@@ -113,7 +113,7 @@ __global__ void warp_collectives(const int* in, int* sums, int* scans) {
   scans[at] = before;
 }
 
-// Tiles, the lanes of a branch, labels, and shared memory in between.
+// Tiles, the lanes of a branch, labelled partitions, and shared memory between them.
 __global__ void groups(const int* in, int* sums, int* counts, int* prefix) {
   __shared__ int shared[kThreads];
   const cg::thread_block block = cg::this_thread_block();
@@ -134,7 +134,7 @@ __global__ void groups(const int* in, int* sums, int* counts, int* prefix) {
   prefix[at] = cg::inclusive_scan(warp, mine);
 }
 
-// One grid, as many phases as it has barriers.
+// One grid, with as many phases as it has barriers.
 __global__ void grid_barriers(int* data, int count) {
   const cg::grid_group grid = cg::this_grid();
   for (int step = 1; step < count; step *= 2) {

@@ -1,6 +1,6 @@
-// Operations of ggml's CUDA backend, each on a small tensor, without its scheduler: cuda_programs.py builds this with ggml's
-// own sources and runs it on the emulator with all checks. Where a line of host code says what comes out, that is compared.
-// Exit status 1 when a result is wrong.
+// Operations of ggml's CUDA backend, each on a small tensor, without its scheduler. cuda_programs.py builds this with
+// ggml's own sources and runs it on the emulator with all checks. Results that a line of host code can compute are
+// compared. Exit status 1 if a result is wrong.
 #include <algorithm>
 #include <cmath>
 #include <cstdio>
@@ -42,7 +42,7 @@
 #include "unary.cuh"
 #include "upscale.cuh"
 
-// What ggml-cuda.cu and ggml's backends have of these.
+// Definitions that ggml-cuda.cu and ggml's backends provide otherwise.
 namespace {
 struct Pool : ggml_cuda_pool {
   void* alloc(size_t size, size_t* actual) override {
@@ -86,7 +86,7 @@ int failures = 0, operations = 0;
 ggml_context* tensors;
 ggml_backend_cuda_context* gpu;
 
-// A tensor in the device's memory: a view where its source is, else with a buffer of its own.
+// A tensor in device memory: a view if it has a source, otherwise with a buffer of its own.
 ggml_tensor* placed(ggml_tensor* tensor) {
   if (tensor->data != nullptr) return tensor;
   if (tensor->view_src != nullptr)
@@ -137,7 +137,7 @@ void expect(const char* what, const ggml_tensor* tensor, const std::vector<T>& w
   }
 }
 
-// What one row of `width` gives, of each row.
+// Applies the computation of one row of `width` elements to each row.
 template <class T>
 std::vector<T> by_rows(const Floats& in, int64_t width, const std::function<void(const float*, std::vector<T>&)>& row) {
   std::vector<T> out;

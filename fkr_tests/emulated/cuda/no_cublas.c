@@ -1,4 +1,4 @@
-// What ggml's sources refer to of cuBLAS and the driver: no operation of ggml_operations.cu calls it.
+// Symbols of cuBLAS and the driver that ggml's sources refer to. No operation of ggml_operations.cu calls them.
 #include <stdlib.h>
 #define NEVER_CALLED(name) \
   void name(void) { abort(); }

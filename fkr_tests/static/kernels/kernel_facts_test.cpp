@@ -1,5 +1,5 @@
-// What must hold of our kernels' PTX as a text, whatever it computes: 32-bit shared addresses, LZ4's hash multiplier,
-// the main loops, warp collectives that every lane reaches.
+// Properties of the kernels' PTX text: 32-bit shared addresses, LZ4's hash multiplier, the main loops, warp collectives
+// that every lane reaches.
 #include <string>
 
 #include <gtest/gtest.h>
@@ -73,7 +73,7 @@ TEST(KernelFacts, TheHashMultiplierIsThere) {
   }
 }
 
-// The loop around `op`, of any depth; how many loops enclose it.
+// The number of loops around `op`.
 uint32_t loop_depth_of(const ptx::Function& function, ptx::Op op) {
   const flow::Graph graph(function);
   const flow::Loops loops(graph, flow::DominatorTree::dominators(graph));
@@ -108,7 +108,7 @@ bool is_collective(ptx::Op op) {
   return op == ptx::Op::shfl || op == ptx::Op::vote || op == ptx::Op::match || op == ptx::Op::redux;
 }
 
-// A number, or what the one `mov` to a register puts there: the backend takes the mask of redux.sync from a register.
+// A number, or the operand of the only `mov` to a register: the backend takes the mask of redux.sync from a register.
 ptx::Operand value_of(const ptx::Function& function, const ptx::Operand& operand) {
   if (operand.kind != ptx::OperandKind::reg) return operand;
   std::vector<ptx::Operand> values;
@@ -126,8 +126,8 @@ bool works_as_cta(const KernelImage& image) {
          image.name.starts_with("mtf_") || image.name.starts_with("zero_runs_");
 }
 
-// Warps of a CTA work apart, so nothing waits for the CTA but in the kernels that give one to an item; what waits for
-// the warp waits for all of it, and nothing is guarded.
+// Warps of a CTA are independent, so CTA barriers occur only in kernels with a CTA for each item. Warp-wide
+// instructions name the whole warp and are not predicated.
 TEST(KernelFacts, BarrierSafety) {
   for_each_image("", [](const KernelImage& image, const Parsed& parsed) {
     const ptx::Function& function = parsed.function();
@@ -150,7 +150,7 @@ TEST(KernelFacts, EveryTextHasACostThatParses) {
     const auto cost = parse_kernel_cost(image.ptx);
     ASSERT_TRUE(cost) << cost.error().message();
     if (image.name.starts_with("lz77_") && image.name != kLz77Decode) return;  // they work on positions
-    // A warp an item: an item's bytes take 32 threads. Or a CTA.
+    // A warp for each item: 32 threads for an item's bytes. Or a CTA.
     const bool takes_pages = image.name.ends_with("_page") || image.name == kLz4Decompress ||
                              image.name.starts_with("demux_") || image.name == kBwtBitonic;
     const uint32_t threads = works_as_cta(image) ? image.block_threads : 32;

@@ -1,5 +1,5 @@
-// The probes through the analyzer: what it says statically must agree with what the hardware did (analyzer/evidence/),
-// and must be what the catalogue asks for under both profiles.
+// The probes through the analyzer: its static findings must agree with the measured behaviour of the hardware
+// (analyzer/evidence/), and must be those that the catalogue demands under both profiles.
 #include "kernels/probes/probes.hpp"
 
 #include <algorithm>
@@ -52,12 +52,12 @@ std::multiset<std::string_view> severities(const report::FileAnalysis& file, std
   return found;
 }
 
-// The report in words, for the message of a failed expectation.
+// The report as text, for the message of a failed expectation.
 std::string words(const report::FileAnalysis& file) {
   return whole(report::text_document({.verbose = true}), {&file, 1});
 }
 
-// Probes whose load is deleted by ptxas because its value is unused: they run although they are misaligned.
+// Probes whose load ptxas deletes because its value is unused. They run although they are misaligned.
 const std::set<std::string_view> kMasked = {"ld_shared_u32_unused", "ld_shared_u32_hashed_unused",
                                             "ld_shared_u32_then_load_from_computed_address_unused",
                                             "ld_global_u32_unused"};

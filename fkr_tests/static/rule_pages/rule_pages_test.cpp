@@ -1,4 +1,4 @@
-// The pages of docs/rules/ are programs: each has a PTX text that its rule refutes and one that survives it.
+// The pages of docs/rules/ contain programs: each has a PTX text that its rule refutes and one that survives it.
 #include <algorithm>
 #include <filesystem>
 #include <optional>
@@ -42,7 +42,7 @@ std::string block(const std::string& page, const std::string& kind) {
 report::FileAnalysis analyzed(const std::string& text) {
   report::AnalysisOptions options;
   options.rules.evidence = &rules::shipped_evidence();
-  // What `--differential` does, taken at the emulator's word: hardware has none here.
+  // The comparison of `--differential`, with the emulator's results in the place of the hardware's.
   options.rules.differential = [](const ptx::Module& module, ptx::FunctionId kernel) {
     return run_schedules(module, kernel, nullptr);
   };

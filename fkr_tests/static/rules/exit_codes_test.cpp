@@ -1,7 +1,6 @@
-// The exit code of `ptx-debug analyze --falsify` (of F084 with --differential) for every fixture: its last line states
-// it,
-// `//! exit 2`.
-// What the rule itself finds there sets the least that the line may state; findings of other rules may raise it.
+// The exit code of `ptx-debug analyze --falsify` (with --differential for F084) for every fixture. A fixture states it
+// in its last line: `//! exit 2`. The rule's own findings determine the smallest code that the line may state; findings
+// of other rules may raise it.
 #include <algorithm>
 #include <filesystem>
 #include <ostream>
@@ -45,7 +44,7 @@ FileAnalysis analyzed(const Fixture& fixture) {
   return analyze(read_file(fixture.path).value_or(""), fixture.path, options);
 }
 
-// What the table of docs/ptx-debug.md demands of the findings of one rule.
+// The exit code that the table of docs/ptx-debug.md demands for the findings of one rule.
 int demanded_exit_code(const FileAnalysis& file, const std::string& rule) {
   int code = 0;
   for (const KernelAnalysis& kernel : file.kernels) {

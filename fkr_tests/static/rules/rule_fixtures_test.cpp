@@ -1,10 +1,10 @@
 // Every rule against programs that it must refute, let pass, or leave open:
-// ../fixtures/F0xx/{refuted,survived,undecided}_*.ptx. Those of ../refused are no PTX at all: the front end's message
+// ../fixtures/F0xx/{refuted,survived,undecided}_*.ptx. The texts of ../refused are invalid PTX: the front end's message
 // counts for the rule.
 //
-// The file's name gives the verdict. A line that ends in `//! critical` (or another severity) must have a finding of
-// that severity; no other line may have one above info. Where ptxas is installed every program is also assembled, so
-// that no rule is tested on text that is not PTX.
+// The file's name states the verdict. A line that ends in `//! critical` (or another severity) must have a finding of
+// that severity. No other line may have one above info. If ptxas is installed, every program is also assembled, so that
+// no rule is tested on invalid PTX.
 #include <algorithm>
 #include <cstdlib>
 #include <filesystem>
@@ -81,7 +81,7 @@ Outcome run(const std::string& rule, const std::string& text, Profile profile) {
   Options options;
   options.profile = profile;
   options.evidence = &shipped_evidence();
-  // What `--differential` does, taken at the emulator's word: hardware has none here.
+  // The comparison of `--differential`, with the emulator's results in the place of the hardware's.
   options.differential = [](const ptx::Module& module, ptx::FunctionId kernel) {
     return run_schedules(module, kernel, nullptr);
   };
@@ -97,7 +97,7 @@ Outcome run(const std::string& rule, const std::string& text, Profile profile) {
   return run;
 }
 
-// "1 barriers" in a sentence; "lane 1 has" counts nothing.
+// Finds "1 barriers" in a sentence; "lane 1 has" is no count.
 bool has_plural_of_one(const std::string& sentence) {
   static const std::regex kOne(R"((?:^|(\S+) )1 (?:[a-z-]+ )?(?!is |has |was |this )[a-z]+[^su \W]s\b)");
   static const std::set<std::string> kNumbered{"barrier", "block",  "iteration", "lane",
@@ -130,8 +130,7 @@ TEST_P(RuleFixture, HasTheVerdictOfItsName) {
   for (uint32_t line = 1; line <= outcome.parsed.module.line_starts.size(); ++line) {
     const std::string_view source = outcome.parsed.module.line(line);
     const size_t mark = source.find("//! ");
-    if (mark != std::string_view::npos &&
-        !source.substr(mark).starts_with("//! exit "))  // exit_codes_test.cpp reads that
+    if (mark != std::string_view::npos && !source.substr(mark).starts_with("//! exit "))  // read by exit_codes_test.cpp
       expected.emplace(line, std::string(source.substr(mark + 4)));
   }
   for (const Finding& finding : outcome.result.findings) {
@@ -155,7 +154,7 @@ TEST_P(RuleFixture, IsPtxThatPtxasAccepts) {
   if (fixture.name == "refuted_static_size") GTEST_SKIP() << "too much static shared memory is what it shows";
   static const bool has_ptxas = std::system("ptxas --version > /dev/null 2>&1") == 0;
   if (!has_ptxas) GTEST_SKIP() << "ptxas is not installed";
-  // Newer assemblers have dropped the oldest targets; a later one stays.
+  // Newer assemblers have dropped the oldest targets. A later one is kept.
   auto text = read_file(fixture.path);
   ASSERT_TRUE(text);
   if (const size_t at = text->find("sm_70"); at != std::string::npos) text->replace(at, 5, "sm_75");
@@ -237,7 +236,7 @@ TEST(RootCauseProfile, WithoutEvidenceAProvedSiteIsOpenAndKeepsThePoints) {
   EXPECT_NE(result.basis.find("no evidence covers target"), std::string::npos);
 }
 
-// A search that ends early says so, and is no proof: each thread has its own words, but not all pairs are looked at.
+// A search that ends early is reported and is no proof: each thread has its own words, but not all pairs are examined.
 TEST(Races, APairBeyondTheBudgetIsNamed) {
   auto kernel = [](unsigned stores) {
     std::string text =
@@ -254,7 +253,7 @@ TEST(Races, APairBeyondTheBudgetIsNamed) {
   EXPECT_NE(many.result.basis.find("not decided: budget"), std::string::npos) << many.result.basis;
 }
 
-// No fixture: the assemblers of today take no PTX that knows this directive.
+// No fixture: present assemblers do not accept PTX with this directive.
 TEST(DeprecatedOpcode, TheDirectiveOfPtx20Too) {
   const std::string head = ".version 2.0\n.target sm_20\n.entry k()\n.maxntid 128\n";
   const Outcome outcome = run("F087", head + ".maxnctapersm 4\n{ ret; }\n", Profile::root_cause);
@@ -265,7 +264,7 @@ TEST(DeprecatedOpcode, TheDirectiveOfPtx20Too) {
   EXPECT_EQ(run("F087", head + ".minnctapersm 4\n{ ret; }\n", Profile::root_cause).result.verdict, Verdict::survived);
 }
 
-// What a finding of F051 must name to be acted on.
+// The facts that a finding of F051 must name.
 TEST(Alignment, AWitnessOfACursorNamesThreadIterationAndAddress) {
   for (const char* name : {"refuted_cursor", "refuted_loaded_cursor", "refuted_cursor_of_steps"}) {
     const auto text = read_file(std::string(PTXKIT_FIXTURES) + "/F051/" + name + ".ptx");

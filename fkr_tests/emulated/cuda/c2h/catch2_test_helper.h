@@ -1,4 +1,4 @@
-// Instead of the header of this name in CCCL, which wants Catch2: what CUB's examples use of it.
+// Replaces CCCL's header of this name, which needs Catch2, with the parts that CUB's examples use.
 #pragma once
 #include <cmath>
 #include <cstdint>
