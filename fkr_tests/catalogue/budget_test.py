@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""tools/catalogue/budget.py on folders whose figures are known: it counts, splits by content, and --check can fail."""
+"""tools/catalogue/budget.py on folders with known figures: it counts, splits by content, and --check can fail."""
 import hashlib
 import pathlib
 import subprocess
@@ -30,7 +30,7 @@ with tempfile.TemporaryDirectory() as scratch:
     good = (FIXTURES / "F051/survived_masked.ptx").read_text()
     bad = (FIXTURES / "F051/refuted_cursor.ptx").read_text()
 
-    # A comment more changes the content, and with it the half, until ten files are held out.
+    # An additional comment changes the content, and with it the half, until ten files are held out.
     held_out, number = [], 0
     while len(held_out) < 10:
         text = f"// {number}\n{good}"
@@ -46,8 +46,8 @@ with tempfile.TemporaryDirectory() as scratch:
     listed = {pathlib.Path(line).name for line in (folder / "held_out.txt").read_text().splitlines()}
     expect(listed == set(held_out), run)
 
-    # One kernel of eleven is bad: three points do not bring it under 90, but the budget of critical findings and of
-    # rules is broken.
+    # One kernel of eleven is bad. Three points do not bring its score below 90, but it exceeds the budget of critical
+    # findings and of rules.
     while True:
         text = f"// {number}\n{bad}"
         number += 1

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""tools/catalogue/recall.py: every kind of planted defect is found in a kernel that is right without it, a sound kernel
-raises no alarm, and labels of tests are read as they are meant. Exits 77 without ptxas."""
+"""tools/catalogue/recall.py: it finds every kind of planted defect in a kernel that is correct without it, raises no alarm
+on a correct kernel, and reads the labels of tests as they are meant. Exits 77 without ptxas."""
 import hashlib
 import pathlib
 import shutil
@@ -51,7 +51,7 @@ assert recall.within_limits([64, 64]) == [32, 32]
 for plant, _ in planting.PLANTS:
     assert plant(KERNEL, lambda places: places[0]) != KERNEL, plant.__doc__
 
-# Six times a multiple of 32, and six bytes eight times over, are words all the same: no defect.
+# Six times a multiple of 32, and six bytes times eight, are multiples of a word: no defect.
 for made_even in ("mul.wide.u32 %rd2, %r1, 4;\n  shl.b64 %rd2, %rd2, 3;", "shl.b32 %r1, %r1, 5;\n  mul.wide.u32 %rd2, %r1, 4;"):
     assert planting.plant_stride(KERNEL.replace("mul.wide.u32 %rd2, %r1, 4;", made_even), lambda places: places[0]) is None
 
@@ -61,7 +61,7 @@ if not shutil.which("ptxas"):
 
 
 def report_on(kernel, is_held_out):
-    """What recall.py says of a file with this kernel, in the half asked for."""
+    """The output of recall.py for a file with this kernel, in the given half."""
     number = 0
     while hashlib.sha256(f"// {number}\n{kernel}".encode()).digest()[0] % 2 != is_held_out:
         number += 1
@@ -75,7 +75,7 @@ def report_on(kernel, is_held_out):
     return run
 
 
-# Each thread loads what it has stored itself, and the barrier orders nothing: without it there is no race to be found.
+# Each thread loads what it has stored itself, so the barrier orders nothing. Without it there is no race to find.
 own = report_on(KERNEL.replace("sub.u32 %r6, %r4, %r3;", "mov.u32 %r6, %r5;").replace("[%r6+252]", "[%r6]")
                 .replace("ld.shared.u32 %r2, [words];", ""), False)
 assert "1 of race: no run shows the defect; found of these: 0" in own.stdout

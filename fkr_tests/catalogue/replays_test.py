@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""tools/catalogue/replays.py: what a replay says of a finding is counted where it belongs, in kernels as they are and with
-planted defects, and kernels without golden launches by the reason."""
+"""tools/catalogue/replays.py: it counts each outcome of a replay correctly, in original kernels and with planted defects, and
+kernels without golden launches by reason."""
 import pathlib
 import subprocess
 import sys
@@ -8,7 +8,8 @@ import tempfile
 
 program, root = sys.argv[1], pathlib.Path(sys.argv[2])
 
-# A misaligned load: in the open, behind a comparison that no launch meets, and behind a load that leaves its buffer.
+# A misaligned load: in the open, behind a comparison that no launch satisfies, and behind a load that leaves its
+# buffer.
 KERNEL = """.version 8.0
 .target sm_80
 .address_size 64

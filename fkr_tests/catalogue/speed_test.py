@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
-"""tools/catalogue/speed.py on kernels of ours: the generated file has the size asked for and is PTX, the set the lines, the
-ratios are of the seconds beside them, and files that are judged give their statements' memory back. How long anything
-takes is not judged here. Exits 77 without ptxas."""
+"""tools/catalogue/speed.py on kernels of this project: the generated file has the requested size and is PTX, the set has the
+lines, the ratios are those of the printed seconds, and analyzed files release the memory of their statements. Times are not
+checked here. Exits 77 without ptxas."""
 import pathlib
 import re
 import shutil
@@ -25,7 +25,8 @@ assert re.search(r"^all: .* slower than ptxas on \d+ files$", run.stdout, re.M)
 
 
 def lines_and_mib(lines):
-    kernel = root / "fkr_tests/speed/inputs/own.ptx"  # bwt_rank as it was: what a line costs depends on the kernel
+    # an older bwt_rank, kept because the cost of a line depends on the kernel
+    kernel = root / "fkr_tests/speed/inputs/own.ptx"
     told = subprocess.run([sys.executable, root / "tools/catalogue/speed.py", program, kernel, "--total", str(lines)],
                           capture_output=True, text=True).stdout
     total = re.search(r"^(\d+) lines in \d+ files, one call: .* (\d+) MiB$", told, re.M)
@@ -33,7 +34,7 @@ def lines_and_mib(lines):
     return int(total[1]), int(total[2])
 
 
-# A line costs about 110 bytes when its file is done, and 300 where the statements are kept.
+# A line costs about 110 bytes once its file is done, and 300 if the statements are kept.
 (few, few_mib), (many, many_mib) = lines_and_mib(60_000), lines_and_mib(180_000)
 assert (many_mib - few_mib) * 2**20 < 200 * (many - few), (few_mib, many_mib)
 

@@ -1,15 +1,15 @@
 #!/usr/bin/env python3
-"""Runs whole CUDA programs on the emulator with all checks; nothing may be found in them. Needs nvcc.
+"""Runs whole CUDA programs on the emulator with all checks, which must find nothing. Needs nvcc.
 
   cuda_programs.py LIBEMULATEDCUDART [SCRATCH]    LIBEMULATEDCUDART: build/tests/libemulatedcudart.so
 
-Without options it runs cuda/cub_and_groups.cu alone. With these it runs others' programs too, which are not part of this repository:
+Without options it runs cuda/cub_and_groups.cu only. With these it also runs programs that are not part of this repository:
   --cccl CHECKOUT      of github.com/NVIDIA/cccl: the examples of CUB and Thrust
   --samples CHECKOUT   of github.com/NVIDIA/cuda-samples: those of cooperative groups, some with smaller arrays
   --ggml CHECKOUT      of github.com/ggml-org/ggml: cuda/ggml_operations.cu with ggml's own sources
 
-Every program runs once in each schedule, at most --seconds of processor time. Exit status 1 when a program has a fault that is not
-among KNOWN, gives another result than it expects itself, is not built or does not end; 77 without nvcc.
+Every program runs once in each schedule, with at most --seconds of processor time. Exit status 1 if a program has a fault
+that is not in KNOWN, gives another result than it expects, is not built, or does not end; 77 without nvcc.
 """
 import argparse
 import concurrent.futures
@@ -30,12 +30,12 @@ SAMPLES = "Samples/0_Introduction/simpleAWBarrier Samples/0_Introduction/simpleC
           "Samples/3_CUDA_Features/binaryPartitionCG Samples/3_CUDA_Features/warpAggregatedAtomicsCG"
 SMALLER = {"NUM_ELEMS             10000000": "NUM_ELEMS             100000"}
 ARGUMENTS = {"reductionMultiBlockCG": ["--n=65536"], "threadFenceReduction": ["--n=65536"]}
-# Faults that were looked into and are in the source, by rule.
+# Faults that were investigated and are in the source, by rule.
 KNOWN = {
-    # The last block reads or resets what the others wrote; what tells it that it is the last is a relaxed atomicInc without a
-    # fence behind it.
+    # The last block reads or resets what the others wrote. It learns that it is the last from a relaxed atomicInc that
+    # no fence follows.
     "cub_example_device_topk_keys": {"F042"}, "cub_example_device_topk_pairs": {"F042"}, "sample_threadFenceReduction": {"F042"},
-    # serial_set_intersection compares keys behind its tile, which nobody wrote; what comes of it is dropped.
+    # serial_set_intersection compares keys after its tile, which are not initialised; the result is discarded.
     "thrust_set_operations": {"F060"},
 }
 TOO_LONG = ["discrete_voronoi", "monte_carlo", "monte_carlo_disjoint_sequences"]
@@ -53,7 +53,7 @@ def programs(options, scratch):
     if options.cccl:
         folders = ["cub", "thrust", "libcudacxx/include", "c2h/include", "thrust/examples/include"]
         flags = [f"-I{HERE / 'cuda'}", *(f"-I{options.cccl / folder}" for folder in folders)]
-        # Memory pools are the driver's, and managed memory is not emulated.
+        # Left out: memory pools, which belong to the driver, and managed memory, which is not emulated.
         for source in sorted([*options.cccl.glob("cub/examples/*/*.cu"), *options.cccl.glob("thrust/examples/*.cu")]):
             if re.search("cuda/memory_pool|universal_vector|cudaMallocManaged", source.read_text()) or source.stem in TOO_LONG:
                 continue
@@ -77,7 +77,7 @@ def programs(options, scratch):
 
 
 def build(program, options, scratch):
-    """What went wrong, or None. Sources one by one: ggml's take minutes together, and a second run finds what is there."""
+    """The error, or None. Sources are compiled one by one: ggml's take minutes, and a second run reuses the objects."""
     target, objects = scratch / program.name, []
     if target.exists():
         return None
@@ -97,7 +97,7 @@ def build(program, options, scratch):
 
 
 def run(program, schedule, options, scratch):
-    """Counts of a run, and what is wrong with it."""
+    """The counts of a run, and its error."""
     report = scratch / f"{program.name}.{schedule.replace(':', '-')}"
     report.unlink(missing_ok=True)
     limit = (options.seconds, options.seconds)

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""cuCtxSetLimit and cuCtxGetLimit of the driver whose GPU is the emulator: what malloc and printf have room for.
+"""cuCtxSetLimit and cuCtxGetLimit of the driver whose GPU is the emulator: the memory for malloc and printf.
 
 driver_limits.py LIBEMULATEDCUDA KERNELS    KERNELS: fkr_tests/cli/ptx-debug/inputs/limits.ptx"""
 import ctypes

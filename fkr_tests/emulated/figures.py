@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
-"""Measures what docs/emulator.md says of the emulator and writes it there, between its two marks.
+"""Measures the figures of docs/emulator.md and writes them into it, between its two marks.
 
   figures.py BUILD ZLUDA [ROWS]
 
-BUILD: a build folder with test_emulator and ptx-debug. ZLUDA: a checkout of ZLUDA (spirv_run.py says what of it is run).
-ROWS: what speeds.py wrote on a quiet machine; without it the rows of speeds stay as they are. Exit status 1 when something
-that is measured fails.
+BUILD: a build folder with test_emulator and ptx-debug. ZLUDA: a checkout of ZLUDA (spirv_run.py describes what is run).
+ROWS: the output of speeds.py on a quiet machine; without it the rows of speeds are not changed. Exit status 1 if a
+measurement fails.
 """
 import pathlib
 import re

@@ -1,13 +1,13 @@
 #!/usr/bin/env python3
-"""Measures how fast the emulator is, beside another one, and builds that one. Its sources are not part of this repository.
+"""Compares the emulator's speed with that of another one, and builds that one. Its sources are not part of this repository.
 
-  speeds.py peer CHECKOUT PROGRAM               builds PROGRAM out of a checkout of github.com/Poolce/ptx-emulator (cuemu), with
+  speeds.py peer CHECKOUT PROGRAM               builds PROGRAM from a checkout of github.com/Poolce/ptx-emulator (cuemu), with
                                                 Clang 19, Python and jinja2
   speeds.py rows EMULATOR_SPEED PROGRAM ROWS    runs both in turn on the kernels of speed.ptx and writes the rows of
                                                 docs/emulator.md, for figures.py; the machine must be quiet
 
-Figures are thread instructions a second of processor time, medians of --runs runs of one thread on the processor --cpu. The
-peer runs one block as its own runtime does without OpenMP, with its log left out; the emulator counts the instructions.
+Figures are thread instructions per second of processor time: medians of --runs runs of one thread on the processor --cpu.
+The peer runs one block as its own runtime does without OpenMP, without its log. The emulator counts the instructions.
 """
 import argparse
 import concurrent.futures
@@ -80,7 +80,7 @@ def build_peer(options):
     build.mkdir(parents=True, exist_ok=True)
     subprocess.run([sys.executable, app / "ptx_asm/codegen/autogen.py", "--out", build], check=True)
     (build / "main.cpp").write_text(MAIN)
-    (build / "stdfloat").write_text("")  # a header of C++23 that libstdc++ 12 lacks; nothing of it is used
+    (build / "stdfloat").write_text("")  # a C++23 header that libstdc++ 12 lacks; nothing of it is used
     folders = [build, app.parent, *(app / name for name in "utils context runtime ptx_asm ptx_asm/instruction_executors".split())]
     sources = [build / "main.cpp", build / "instructions.cpp", build / "ptx_types.cpp", *(app / name for name in SOURCES.split())]
 

@@ -1,12 +1,12 @@
 #!/usr/bin/env python3
-"""Runs ZLUDA's PTX programs on the emulator and compares with the values that ZLUDA expects of hardware.
+"""Runs ZLUDA's PTX programs on the emulator and compares the results with the values that ZLUDA expects of hardware.
 
   spirv_run.py FOLDER PTX_DEBUG      FOLDER: a checkout's ptx/src/test/spirv_run
 
-The programs and their values stand in FOLDER/mod.rs; nothing of them is kept here. Every program is one launch of one
-block with 1024 bytes of dynamic shared memory; its parameters are the input, if it has one, and the output. What counts
-is the values: programs that write past their buffers or rely on alignment that nobody promised run as on a GPU, without
-checks. Prints each program that fails and why, then "N of M programs pass". Exit status 1 when one fails.
+The programs and their values are in FOLDER/mod.rs; this repository has no copy of them. Every program is one launch of one
+block with 1024 bytes of dynamic shared memory. Its parameters are the input, if it has one, and the output. Only values are
+compared: programs that write past their buffers or assume alignment that is not guaranteed run without checks, as on a GPU.
+Prints each failing program with the reason, then "N of M programs pass". Exit status 1 if one fails.
 """
 import pathlib
 import re
@@ -37,7 +37,7 @@ def arguments_of(call):
 
 
 def element(text):
-    """One number of Rust: its value or bits, and its type where the text has one."""
+    """One number of Rust: its value or bits, and its type if the text has one."""
     text = text.strip().replace("_", "") if "::" not in text else text.strip()
     constants = {"f32::NAN": float("nan"), "f32::INFINITY": float("inf"), "f32::NEG_INFINITY": float("-inf"),
                  "f32::MAX": struct.unpack("f", b"\xff\xff\x7f\x7f")[0], "i32::MIN": -2**31, "i32::MAX": 2**31 - 1,
@@ -67,7 +67,7 @@ def element(text):
 
 
 def array(text):
-    """[1u32, 2, 3] as bytes. Rust gives all elements the type that one of them names; i32 without any."""
+    """[1u32, 2, 3] as bytes. All elements have the type that one of them names, or i32 if none does."""
     repeated = re.fullmatch(r"\[(.*);\s*(\d+)\]", text.strip(), re.S)
     items = [repeated.group(1)] * int(repeated.group(2)) if repeated else arguments_of(text.strip()[1:-1])
     values = [element(item) for item in items]

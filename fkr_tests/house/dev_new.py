@@ -25,7 +25,7 @@ def new(copy, *words):
 
 
 def compiles(copy, made, like):
-    """Compiles a stamped source as its neighbour is compiled, without writing an object."""
+    """Compiles a stamped source with the flags of its neighbour, without writing an object."""
     with open(os.path.join(BUILD, "compile_commands.json"), encoding="utf-8") as file:
         entry = next(entry for entry in json.load(file) if entry["file"].endswith(like))
     words = [word for word in shlex.split(entry["command"]) if "ccache" not in word]

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""The table of faults in docs/emulator.md names every kind of fault_kinds.def, with its rule and whether it stops.
+"""The table of faults in docs/emulator.md has every kind of fault_kinds.def, with its rule and whether it stops the launch.
 
 usage: fault_table.py REPO"""
 import re

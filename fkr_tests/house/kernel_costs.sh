@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
-# dsl-lint over every kernel: its cost names the memory that its parameters point to and gives it sizes that fit their
-# types and each other, its budget is what its shared arrays take. usage: kernel_costs.sh DSL_LINT BUILD KERNELS
+# Runs dsl-lint over every kernel: its cost declares the memory of its pointer parameters, with sizes that fit their
+# types and each other, and its budget equals the size of its shared arrays. usage: kernel_costs.sh DSL_LINT BUILD
+# KERNELS
 set -u
 lint=$1 build=$2 kernels=$3
 failures=0
@@ -11,7 +12,8 @@ expect() {
   [ $found = "$code" ] || { echo "expected exit $code, found $found: $*"; head -c 2000 out; head -c 2000 err; failures=1; }
 }
 says() { grep -qF -- "$1" out err || { echo "expected: $1"; head -c 2000 out; failures=1; }; }
-# changed AS SOURCE EDIT: a kernel's source with a mistake put into it, AS/NAME: it is read with the flags of that NAME.
+# changed AS SOURCE EDIT: makes AS/NAME from a kernel's source with a mistake edited into it; compiled with that NAME's
+# flags.
 mistakes=()
 changed() {
   local file=$1/${2##*/}

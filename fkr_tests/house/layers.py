@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
-"""Checks the direction of includes: which room may include which stands in ALLOWED, from docs/architecture.md.
+"""Checks the direction of includes. ALLOWED says which room may include which, from docs/architecture.md.
 
-A room is a folder. Files that lie in runtime/codec/ and runtime/emulator/ themselves are rooms of their own, named without
-the extension: an interface at the bottom and what puts the rooms together at the top may share a folder.
+A room is a folder. The files directly in runtime/codec/ and runtime/emulator/ are rooms of their own, named without the
+extension, since an interface at the bottom and the code that connects the rooms at the top may share a folder.
 
 usage: layers.py REPO [--plant]    --plant: also checks that an include in the wrong direction is found
 """
@@ -14,10 +14,10 @@ import sys
 import tempfile
 
 TOPS = ("support", "analyzer", "builder", "kernels", "runtime", "tools", "fkr_tests")
-# Folders whose own files are rooms by themselves.
+# Folders whose own files are rooms of their own.
 FILES_ARE_ROOMS = ("runtime/codec", "runtime/emulator")
 
-# room -> rooms whose headers it may include (its own always); `x/*` is every room below x
+# room -> rooms whose headers it may include, besides its own; `x/*` is every room below x
 ALLOWED = {
     "support": "",
 
@@ -92,7 +92,7 @@ ALLOWED = {
     "tools/ptx-debug": "support analyzer/* kernels kernels/probes runtime/driver runtime/launch runtime/emulator/emulator "
                        "runtime/codec/threads",
 }
-# Of kernels/, the runtime sees data and references only, never a kernel's source.
+# The runtime includes data and references of kernels/ only, never a kernel's source.
 RUNTIME_MAY_SEE = re.compile(r"kernels/(abi|images|cost|transform_abi)\.hpp|kernels/\w+/(\w*abi|\w*reference|\w*format|parameters)\.hpp")
 INCLUDE = re.compile(r'^\s*#\s*include\s*([<"])([^>"]+)[>"]')
 LLVM_FOLDERS = ("builder/", "tools/dsl-lint/")
@@ -120,7 +120,7 @@ def sources(repo):
 
 
 def circle(edges):
-    """A circle of rooms in the graph, as a list, or nothing."""
+    """A cycle of rooms in the graph, as a list; empty if there is none."""
     state, path = {}, []
 
     def visit(room):
@@ -171,7 +171,7 @@ def faults(repo):
 
 
 def planted(repo):
-    """Puts includes in the wrong direction into a copy, one at a time; yields those that are not found."""
+    """Adds includes in the wrong direction to a copy, one at a time, and yields those that are not found."""
     cases = (("runtime/codec/threads/executor.hpp", "runtime/codec/stream/stream.hpp"),
              ("runtime/emulator/core/state.hpp", "runtime/emulator/sanitizer/hang.hpp"),
              ("analyzer/rules/engine/context.hpp", "analyzer/rules/table.hpp"),

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
-"""Checks that the tests which docs/promises.md names, and docs/requirements.md in the rows below, exist: a GoogleTest as
-Suite.Name, a test of ctest by its name, either with * for any text. They are looked for in the sources, so that nothing
-has to be built. Each row of both names at least one.
+"""Checks that the tests named in docs/promises.md, and in the rows of docs/requirements.md below, exist: a GoogleTest as
+Suite.Name, a test of ctest by its name, either with * for any text. They are searched in the sources, so that nothing has
+to be built. Each row of both documents names at least one test.
 
 usage: named_tests.py REPO
 """
@@ -22,21 +22,21 @@ def existing_tests(folder):
         names.update(".".join(pair) for pair in GOOGLE_TEST.findall(path.read_text(encoding="utf-8")))
     for path in folder.rglob("CMakeLists.txt"):
         text = path.read_text(encoding="utf-8")
-        # A list of words that a loop goes through names each of its tests; any other ${variable} stands for any text.
+        # A loop over a list of words names one test for each word. Any other ${variable} stands for any text.
         for variable, words, name in LOOP.findall(text):
             names.update(name.replace(f"${{{variable}}}", word) for word in words.split())
             text = text.replace(f"NAME {name}", "")
         names.update(re.sub(r"\$\{\w+\}", "*", name) for name in CTEST.findall(text))
-    # A name of variables alone would be any.
+    # A name that consists of variables only would match everything.
     names = {name for name in names if re.search(r"\w", name)}
-    # Sessions are tests by their documents' names (cli/CMakeLists.txt).
+    # Sessions are tests named after their documents (cli/CMakeLists.txt).
     names.discard("cli.*.*")
     names.update(f"cli.{path.parent.name}.{path.stem}" for path in (folder / "cli").glob("*/*.md"))
     return names
 
 
 def promises_of(document):
-    """(promise, cell of tests) of every row of its tables."""
+    """(promise, cell of tests) for every row of its tables."""
     for line in document.splitlines():
         cells = [cell.strip() for cell in line.strip().strip("|").split("|")]
         if line.startswith("|") and len(cells) == 3 and cells[0] != "promise" and set(cells[0]) != {"-"}:

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# dsl-lint over everything that launches kernels: regions of device memory have the sizes that the kernels declare.
+# Runs dsl-lint over all sources that launch kernels: regions of device memory have the sizes that the kernels declare.
 # usage: region_sizes.sh DSL_LINT BUILD SOURCES
 set -u
 lint=$1 build=$2 sources=$3
@@ -11,7 +11,8 @@ expect() {
   "$lint" -p "$build" --regions "$@" >out 2>err; found=$?
   [ $found = "$code" ] || { echo "expected exit $code, found $found: $*"; head -c 2000 out; head -c 2000 err; failures=1; }
 }
-# refuses NAME SOURCE COUNT EDIT: so many findings in a source with a mistake put into it, which keeps its name.
+# refuses NAME SOURCE COUNT EDIT: expects COUNT findings in a source with a mistake edited into it; the file keeps its
+# name.
 refuses() {
   local file=$1/${2##*/} found
   mkdir "$1"; sed "$4" "$2" >"$file"

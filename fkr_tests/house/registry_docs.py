@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""The documents name what the registries have: codecs (runtime/codec/format/codecs.def), with their numbers, and kernels
+"""The documents list everything in the registries: codecs (runtime/codec/format/codecs.def), with their numbers, and kernels
 (kernels/kernels.def), each on the page of its room or in the table of docs/kernels.md.
 
 usage: registry_docs.py REPO"""

@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
-"""Runs the examples of a document and compares what they print with what the document says.
+"""Runs the examples of a document and compares their output with the document.
 
-An example is a fenced block marked `console`. A line that starts with "$ " is a command; what follows, up to the
-next command, is its output (standard output and standard error together). A line that is only "…" stands for any
-lines, "…" inside a line for any text. All commands of a document share one shell, whose folder is a fresh copy of
-nothing but a link `repo` to the checkout; the programs are on PATH.
+An example is a fenced block marked `console`. A line that starts with "$ " is a command. The lines up to the next command
+are its output (standard output and standard error together). A line that is only "…" stands for any lines, "…" inside a
+line for any text. All commands of a document share one shell. Its folder is empty except for a link `repo` to the
+checkout; the programs are on PATH.
 
 usage: run_examples.py DOCUMENT REPO BIN_FOLDER
 """

@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
-"""Checks that a file that names something of the standard library can see the header that defines it.
+"""Checks that a file that uses a name of the standard library includes the header that defines it.
 
-A header counts when the file itself or a header of this project that it includes, directly or through others, includes it.
-Headers of the standard library and of other projects count for nothing: which further ones they include differs between
-compilers. GCC 12 builds a file that uses std::sort without <algorithm>; GCC 14 refuses it.
+A header counts if the file itself or a header of this project that it includes, directly or indirectly, includes it.
+Headers of the standard library and of other projects do not count, since the further headers that they include differ
+between compilers: GCC 12 builds a file that uses std::sort without <algorithm>, GCC 14 refuses it.
 
 usage: std_headers.py REPO
 """
@@ -13,7 +13,7 @@ import re
 import sys
 
 FOLDERS = ("support", "analyzer", "builder", "kernels", "runtime", "tools", "fkr_tests", "docs")
-# header -> the names of namespace std that it defines; a name that several headers define stands at each of them.
+# header -> the names of namespace std that it defines; a name that several headers define is listed for each of them.
 NAMES = {
     "algorithm": "adjacent_find all_of any_of binary_search clamp copy copy_if copy_n count count_if equal equal_range fill fill_n find find_if "
                  "find_if_not for_each generate includes is_sorted is_sorted_until lower_bound max max_element merge min min_element minmax "
@@ -38,7 +38,7 @@ NAMES = {
     "unordered_map": "unordered_map", "unordered_set": "unordered_set",
     "utility": "declval exchange forward move pair swap", "variant": "get_if holds_alternative monostate variant visit", "vector": "vector",
 }
-# What the standard says that a header defines besides, or includes.
+# Further names that a header defines, or headers that it includes, according to the standard.
 ALSO = {
     "initializer_list": {"array", "deque", "list", "map", "set", "string", "unordered_map", "unordered_set", "valarray", "vector", "algorithm", "regex",
                          "optional", "utility", "variant", "memory"},
@@ -89,7 +89,7 @@ def faults(repo):
             text = LITERALS_AND_COMMENTS.sub(lambda m: m.group(0) if INCLUDE.match(m.group(0)) else blank(m), path.read_text(encoding="utf-8"))
             headers, told = visible(path.resolve()), set()
             for match in USE.finditer(text):
-                name = match.group(1) or "initializer_list"  # that of `for (int signal : {SIGINT, SIGTERM})`
+                name = match.group(1) or "initializer_list"  # the type in `for (int signal : {SIGINT, SIGTERM})`
                 if name in HEADERS and not HEADERS[name] & headers and name not in told:
                     told.add(name)
                     line = text.count("\n", 0, match.start()) + 1

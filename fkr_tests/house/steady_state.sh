@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
-# dsl-lint over the way of a batch: no device-wide driver call in it. usage: steady_state.sh DSL_LINT BUILD RUNTIME
+# Runs dsl-lint over the path of a batch, which has no device-wide driver call. usage: steady_state.sh DSL_LINT BUILD
+# RUNTIME
 set -u
 lint=$1 build=$2 runtime=$3
 failures=0

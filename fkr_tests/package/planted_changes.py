@@ -1,13 +1,14 @@
 #!/usr/bin/env python3
-"""Does what gen-fkr writes notice a change? Plants changes into PTX, one at a time, at every place where one fits, and
-runs the test of the unchanged file against each. A change that is not noticed must be listed in CASES with the reason
-why it is none; one that is not, or one that is listed and noticed, fails.
+"""Checks that the tests written by gen-fkr notice changes. Plants changes into PTX, one at a time, at every place where one
+fits, and runs the test of the unchanged file against each. A change that is not noticed must be listed in CASES with the
+reason why it has no effect. An unlisted one fails, and so does a listed one that is noticed.
 
 usage: planted_changes.py PTX_DEBUG CASES FOLDER SCRATCH [PREFIX]
 
 CASES    JSON: for each file of FOLDER its `launches` (launch files, as objects) and `same` ({"LINE: CHANGE": reason});
-         figures in docs/testing-kernels.md are those of planted_changes.json
-SCRATCH  holds the tests as build/STEM_fkr_test; with PREFIX, where ptxkit is installed, they are written and built there
+         the figures in docs/testing-kernels.md are those of planted_changes.json
+SCRATCH  contains the tests as build/STEM_fkr_test; with PREFIX, the folder of an installed ptxkit, they are written and
+         built there
 """
 import collections
 import concurrent.futures
@@ -71,7 +72,7 @@ def write_and_build(ptx_debug, cases, folder, scratch, prefix):
 
 
 def changes_of(text, launched):
-    """(line, change, changed text) for each place; the body of a kernel counts where a golden launch runs it."""
+    """(line, change, changed text) for each place. The body of a kernel counts if a golden launch runs it."""
     bodies = []
     for name in launched:
         start = re.search(r"\.entry\s+" + re.escape(name) + r"\b", text).start()
@@ -109,7 +110,7 @@ def main():
             file.write_text(changed)
             try:
                 if not is_run([ptx_debug, "check", str(file)]):
-                    return None  # no kernel any more
+                    return None  # it is not a kernel any more
                 if change != "an entry has another name" and is_run([ptx_debug, "diff", str(original), str(file)]):
                     return None
                 return line, change, not is_run([test], env={**os.environ, "FKR_PTX": str(file)})

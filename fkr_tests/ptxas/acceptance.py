@@ -1,26 +1,27 @@
 #!/usr/bin/env python3
-"""How `ptx-debug check` and ptxas judge the same PTX: real files, mistakes put into them, and their printed form.
+"""Compares the verdicts of `ptx-debug check` and ptxas on the same PTX: real files, mutants of them, and their printed form.
 
-FOLDER is searched for *.ptx; the first folder below it names the producer of a file. With --manifest, a tab-separated
-table whose header has the columns path, producer, ptxas, first_error and ptxas_c, its verdicts are taken instead of
-running ptxas on every file: ptxas is "ok" or "fail", ptxas_c the same with -c, first_error what it said.
+FOLDER is searched for *.ptx. The first folder below it names the producer of a file. --manifest takes ptxas's verdicts from
+a tab-separated table instead of running ptxas on every file. Its header has the columns path, producer, ptxas, first_error
+and ptxas_c: ptxas is "ok" or "fail", ptxas_c the same with -c, first_error its message.
 
 The table has a row for each producer:
-  files       how many there are
+  files       their number
   ptxas, ours how many each accepts
   strict      accepted by ptxas, refused by us
   mild        refused by ptxas, accepted by us
-  unjudged    refused by ptxas for what is not in the text: 32-bit addresses, what only a linker has, a crash of ptxas
-  mutants     texts with one mistake that ptxas refuses and names a line of; `strict mutants` it accepts and we refuse
-  refused     of the mutants, those we refuse;  line: of these, those where one of our messages is on the line of the
-              first of ptxas, or on the line before or after it
+  unjudged    refused by ptxas for a reason outside of the text: 32-bit addresses, symbols that only a linker provides, a
+              crash of ptxas
+  mutants     texts with one mistake that ptxas refuses, naming a line; `strict mutants` it accepts and we refuse
+  refused     of the mutants, those we refuse;  line: of these, those where one of our messages is on the line of
+              ptxas's first message, or on the line before or after it
 
-With --peer NAME=COMMAND, once for each peer, a second table says of every producer:
-  ptxas, ours, NAME   how many of the files that ptxas takes each of the others takes
+With --peer NAME=COMMAND, once for each peer, a second table has for every producer:
+  ptxas, ours, NAME   how many of the files that ptxas accepts each of the others accepts
   bad, ours, NAME     how many of the files that ptxas refuses for their text each of the others refuses
-  mutants, ours, NAME how many of the mutants each refuses, of those whose file it takes
+  mutants, ours, NAME how many of the mutants each refuses, among those whose original it accepts
 
-The exit code is 1 if anything is too strict or mild, or a share is under what --least-refused and --least-line ask for.
+The exit code is 1 if any verdict is too strict or mild, or if a share is below --least-refused or --least-line.
 """
 import argparse
 import collections
@@ -53,7 +54,7 @@ class Row:
 
 
 class PeerRow:
-    """What ptxas, we and the peers say of the same texts, for one producer."""
+    """The verdicts of ptxas, of us and of the peers on the same texts, for one producer."""
 
     def __init__(self, names):
         self.names, self.count = names, collections.Counter()
@@ -70,7 +71,7 @@ class PeerRow:
 
 
 class Cache:
-    """What ptxas said of a text, kept in a file between runs."""
+    """ptxas's verdicts on texts, kept in a file between runs."""
 
     def __init__(self, path):
         self.path = pathlib.Path(path) if path else None
@@ -102,7 +103,7 @@ def from_manifest(row):
 
 
 def judge_files(options, pool, cache):
-    """[(producer, path, verdict of ptxas)]"""
+    """[(producer, path, ptxas's verdict)]"""
     folder = pathlib.Path(options.folder)
     if options.manifest:
         with open(options.manifest, newline="") as table:
@@ -133,7 +134,7 @@ def compare_files(files, ours, rows, complaints):
 
 
 def compare_mutants(options, pool, cache, good, rows, complaints):
-    """(rows by the kind of mistake, [(producer, path of the file, mutant, we refuse it)] of those that ptxas refuses)"""
+    """(rows by kind of mistake, [(producer, path of the file, mutant, we refuse it)] for those that ptxas refuses)"""
     small = {str(path): producer for producer, path in good if path.stat().st_size <= options.largest}
     texts = {name: read(pathlib.Path(name)) for name in small}
     kinds, judged = collections.defaultdict(Row), []
@@ -202,7 +203,7 @@ def compare_peers(options, pool, files, ours, mutants):
 
 
 def compare_prints(options, pool, good, complaints):
-    """(files whose machine code is compared, those where it is the same)"""
+    """(files whose machine code is compared, those with equal code)"""
     candidates = [path for _, path in good if path.stat().st_size <= options.largest]
     step = max(1, len(candidates) // max(1, options.prints))
     chosen = candidates[::step][:options.prints]

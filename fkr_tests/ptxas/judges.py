@@ -1,5 +1,5 @@
-"""The judges of PTX text: ptxas and `ptx-debug check`, which give a verdict and the lines they complain about, and other
-readers of PTX, which say yes or no."""
+"""Programs that judge PTX text: ptxas and `ptx-debug check`, which give a verdict and the lines of their messages, and other
+readers of PTX, which accept a text or refuse it."""
 import argparse
 import os
 import pathlib
@@ -11,7 +11,7 @@ import tempfile
 
 OLDEST_TARGET = 75  # of ptxas 13.0; text for older targets is assembled for this one
 
-# What ptxas says of text that is right as PTX but that this ptxas, or a single module, cannot turn into code.
+# ptxas's messages about text that is valid PTX, but that this ptxas, or a single module, cannot compile.
 NOT_ABOUT_THE_TEXT = re.compile(
     r"32-Bit compilation is no longer supported|32-Bit ABI|Unresolved extern|Cannot take address of function|"
     r"requires command line option '--compile-only'|Compile only\(-c\)' requires")
@@ -24,8 +24,8 @@ def find_ptxas():
 
 
 class Verdict:
-    """`kind` is "ok", "fail", or "other" where the complaint is not about the text; lines complained about, in the judge's
-    order; the first message."""
+    """`kind` is "ok", "fail", or "other" if the message is not about the text; the lines of the messages, in the order in
+    which they were printed; the first message."""
 
     def __init__(self, kind, lines=(), message=""):
         self.kind, self.lines, self.message = kind, list(lines), message
@@ -45,7 +45,7 @@ def architecture(target):
 
 
 def assemble(ptxas, path, target, output="/dev/null", options=(), timeout=120):
-    """ptxas on one file; a module that only a linker can complete is assembled as a part of a program."""
+    """ptxas's verdict on one file. A module that only a linker can complete is assembled as a part of a program."""
     command = [ptxas, f"-arch={architecture(target)}", *options, str(path), "-o", str(output)]
     for extra in ([], ["-c"]):
         try:
@@ -67,7 +67,7 @@ def assemble(ptxas, path, target, output="/dev/null", options=(), timeout=120):
 
 
 def check(ptx_debug, paths):
-    """Our verdicts on many files, as a dictionary from path."""
+    """Our verdicts on many files, as a dictionary by path."""
     verdicts = {}
     paths = [str(path) for path in paths]
     for start in range(0, len(paths), 200):
@@ -88,8 +88,8 @@ def check(ptx_debug, paths):
 
 
 class Peer:
-    """Another program that reads PTX, given as NAME=COMMAND: COMMAND FILE ends with 0 if it takes the file. One that crashes
-    or is not done after SECONDS does not take it."""
+    """Another program that reads PTX, given as NAME=COMMAND: COMMAND FILE exits with 0 if it accepts the file. A program that
+    crashes or takes longer than SECONDS does not accept it."""
     SECONDS = 20
 
     def __init__(self, text):

@@ -1,4 +1,4 @@
-"""The machine code of a PTX text: what ptxas puts into the sections of an ELF image that a GPU reads."""
+"""The machine code of a PTX text: the sections that ptxas writes into an ELF image for a GPU."""
 import struct
 
 import judges
@@ -7,12 +7,12 @@ PREFIXES = (".text.", ".nv.constant", ".nv.global", ".nv.shared", ".nv.local")
 
 
 def has_bytes(name):
-    """Memory without initial values has a size alone; what stands at its place in the file belongs to others."""
+    """Whether the section has contents. Uninitialised memory has a size only; its offset in the file belongs to others."""
     return not (name == ".nv.global" or name.startswith((".nv.shared", ".nv.local")))
 
 
 def sections(image):
-    """{name: bytes} of a 64-bit little-endian ELF file; of memory without initial values, its size."""
+    """{name: bytes} of a 64-bit little-endian ELF file; the size for uninitialised memory."""
     table_at, = struct.unpack_from("<Q", image, 0x28)
     entry_size, count, names_index = struct.unpack_from("<HHH", image, 0x3A)
     headers = [struct.unpack_from("<IIQQQQ", image, table_at + i * entry_size) for i in range(count)]
@@ -26,7 +26,7 @@ def sections(image):
 
 
 def of(ptxas, path, target, image_path):
-    """Nothing where ptxas refuses the text."""
+    """None if ptxas refuses the text."""
     if judges.assemble(ptxas, path, target, image_path).kind != "ok":
         return None
     found = sections(image_path.read_bytes())

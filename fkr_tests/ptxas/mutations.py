@@ -1,4 +1,4 @@
-"""Small mistakes in good PTX, one a text, as a person or a compiler makes them. Deterministic for a seed."""
+"""Small mistakes in valid PTX, one in each text, as a person or a compiler makes them. Deterministic for a seed."""
 import random
 import re
 
@@ -21,7 +21,7 @@ LABEL = re.compile(r"^\s*([$\w%]+):\s*$")
 
 
 def split_operands(text):
-    """'%r1, [%rd1+4], {a, b}' at its commas outside of brackets."""
+    """Splits '%r1, [%rd1+4], {a, b}' at its commas outside of brackets."""
     parts, depth, start = [], 0, 0
     for i, c in enumerate(text):
         depth += c in "[{(" and 1 or c in "]})" and -1 or 0
@@ -34,7 +34,7 @@ def split_operands(text):
 
 
 class Text:
-    """A good text and where its instructions are, grouped by opcode so that rare ones are as likely as `mov`."""
+    """A valid text and the lines of its instructions, grouped by opcode, so that rare ones are as likely as `mov`."""
 
     def __init__(self, text):
         self.lines = text.split("\n")
@@ -50,7 +50,7 @@ class Text:
                              if re.match(r"\s*\.(?:visible |weak )*(?:reg|shared|local|global|const|param)\b.*;\s*(?://.*)?$", line)]
 
     def pick(self, random_source, needs=None):
-        """The number of an instruction's line and its parts, of one that `needs` is true of."""
+        """The line number of an instruction and its parts, among those for which `needs` is true."""
         opcodes = [o for o in self.by_opcode if needs is None or needs(o)]
         if not opcodes:
             return None
@@ -235,7 +235,7 @@ def operand_kind(t, r):
 
 
 def register_class(t, r):
-    """A declaration gets another type: every use of its registers is wrong at once."""
+    """Changes the type of a declaration: every use of its registers is wrong at once."""
     lines = [n for n in t.declarations if re.match(r"\s*\.reg\s", t.lines[n])]
     if not lines:
         return None
@@ -248,7 +248,7 @@ def register_class(t, r):
 
 
 def directive(t, r):
-    """A character of a line outside instructions is lost, doubled or replaced."""
+    """Removes, doubles or replaces a character of a line outside of instructions."""
     lines = [n for n, line in enumerate(t.lines) if re.match(r"\s*\.(?!version|target|loc|file)", line)]
     if not lines:
         return None
@@ -265,7 +265,7 @@ KINDS = [missing_label, wrong_type, missing_type, wrong_arity, undeclared_regist
 
 
 def mutants(texts, seed, count):
-    """`count` pairs (name of the kind, name of the text, mutated text), every kind as often as the texts allow it."""
+    """`count` triples (name of the kind, name of the text, mutated text), each kind as often as the texts allow."""
     r = random.Random(seed)
     parsed, names = {}, sorted(texts)
     made, attempts = 0, 0

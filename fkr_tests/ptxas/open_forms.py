@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
-"""What the machine code of ptxas says of tcgen05 where the ISA's text says nothing, and what the emulator takes from it.
+"""Checks what ptxas's machine code shows about tcgen05 where the ISA's text is silent, and on which the emulator relies.
 
-One operand more of .kind::i8, a predicate or behind a mask a number, changes nothing. A reduction of 16x32bx2 is two loads,
-one for each half of the warp into the same registers, and nothing combines what they reduce.
+An additional operand of .kind::i8, a predicate or a number after a mask, changes nothing. A reduction of 16x32bx2 is two
+loads, one for each half of the warp into the same registers, and nothing combines their reductions.
 
-Prints what is otherwise; then the exit code is 1. 77 without a ptxas for sm_103a.
+Prints every difference; the exit code is then 1. Exits 77 without a ptxas for sm_103a.
 """
 import pathlib
 import struct
@@ -49,20 +49,20 @@ def code_of(ptxas, folder, target, body):
 
 
 def instructions(code):
-    """The lower halves of the instructions: without what the scheduler says."""
+    """The lower halves of the instructions, without the scheduling information."""
     words = [low for low, _ in struct.iter_unpack("<QQ", code)]
     return [word for word in words if word & 0xFFF != NOTHING]
 
 
 def integers(ptxas, folder):
-    """Pairs of an instruction and the same with an operand more, and how many differ."""
+    """Pairs of an instruction and the same with an additional operand, and how many differ."""
     for sparse, metadata in (("", ""), (".sp", "[%r2], ")):
         for group in (1, 2):
             for a, shift in (("%rd1", ""), ("[%r3]", ""), ("[%r3]", ".ashift")):
                 mask = "{" + ", ".join(["%r7"] * 4 * group) + "}, "
                 for masked, more in ((mask, ", 1"), (mask, ", 7"), ("", ", 1"), ("", ", %p1"), ("", ", !%p1")):
                     if masked and sparse:
-                        continue  # ptxas takes none there
+                        continue  # ptxas accepts none there
                     texts = [INTEGERS.format(sparse, group, shift, a, metadata, masked, each) for each in ("", more)]
                     codes = [code_of(ptxas, folder, "sm_100a", text) for text in texts]
                     if codes[0] is None or codes[1] is None:

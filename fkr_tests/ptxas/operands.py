@@ -34,7 +34,8 @@ CERTAINLY_WRONG = "add.u32 %w1, %d1, %d2;"
 
 
 class Module:
-    """operand_kinds.ptx for a version and a target, below the line numbers of the text that ptxas writes for an instruction."""
+    """operand_kinds.ptx for a version and a target, after line 1000: past the lines of the text that ptxas generates for one
+    instruction."""
 
     def __init__(self, version="9.0", target="sm_90a"):
         text = (FOLDER / "operand_kinds.ptx").read_text()
@@ -51,7 +52,7 @@ class Module:
 
 
 def refused_by_ptxas(options, shop, name, module, instructions, whole=False):
-    """Indices of what ptxas refuses."""
+    """Indices of the instructions that ptxas refuses."""
     refused, live = set(), list(range(len(instructions)))
     while live:
         text = module.of([instructions[i] for i in live] + ([] if whole else [CERTAINLY_WRONG]))
@@ -88,7 +89,7 @@ def refused_by_us(options, shop, name, module, instructions):
 
 
 def variants(instruction, kinds):
-    """(kind, instruction): itself, with operands more, and with another kind for each of its operands that is a register."""
+    """(kind, instruction): unchanged, with additional operands, and with another kind for each register operand."""
     yield "as it is", instruction
     if not instruction.startswith("call"):
         yield "more operands", instruction[:-1] + ("," if " " in instruction else "") + " %w1, %p1, %w2, {%w1, %w2};"

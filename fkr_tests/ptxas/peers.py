@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
-"""Makes commands of the peers' PTX readers, for --peer of acceptance.py. Their sources are not part of this repository.
+"""Provides commands for --peer of acceptance.py from the peers' PTX readers. Their sources are not part of this repository.
 
-  peers.py gpgpu-sim CHECKOUT PROGRAM   builds PROGRAM out of a checkout of accel-sim/gpgpu-sim_distribution: its lexer,
+  peers.py gpgpu-sim CHECKOUT PROGRAM   builds PROGRAM from a checkout of accel-sim/gpgpu-sim_distribution: its lexer,
                                         grammar, symbol tables and instruction objects without the timing model.
                                         Needs bison, flex, make, g++, zlib and the headers of CUDA (--cuda).
-                                        PROGRAM FILE ends with 0 if GPGPU-Sim takes FILE.
-  peers.py openptxas CHECKOUT FILE      ends with 0 if the parser of a checkout of garrick99/openptxas takes FILE.
+                                        PROGRAM FILE exits with 0 if GPGPU-Sim accepts FILE.
+  peers.py openptxas CHECKOUT FILE      exits with 0 if the parser of a checkout of garrick99/openptxas accepts FILE.
 
     peers.py gpgpu-sim gpgpu-sim_distribution gpgpusim_accepts
     acceptance.py FOLDER --peer GPGPU-Sim=./gpgpusim_accepts --peer 'OpenPTXas=peers.py openptxas openptxas'
@@ -21,7 +21,7 @@ import sys
 
 SOURCES = """ptx_parser.cc ptx_ir.cc cuda-sim.cc ptx_sim.cc memory.cc ptx-stats.cc cuda_device_runtime.cc instructions.cc
              ../abstract_hardware_model.cc ../option_parser.cc""".split()
-# CUDA 12 took textureReference away, of which GPGPU-Sim reads these.
+# CUDA 12 removed textureReference, of which GPGPU-Sim reads these members.
 TEXTURE_REFERENCE = """
 #include <driver_types.h>
 #include <texture_types.h>
@@ -71,7 +71,7 @@ def build_gpgpu_sim(options):
     (build / "detailed_version").write_text('#define g_gpgpusim_version_string "4"\n#define g_gpgpusim_build_string ""\n')
     (build / "texture_reference.h").write_text(TEXTURE_REFERENCE)
     (build / "accepts.cc").write_text(MAIN)
-    # What makedepend would find is not needed here.
+    # makedepend's result is not needed here.
     depend = build / "makedepend"
     depend.write_text("#!/bin/sh\n")
     depend.chmod(0o755)
@@ -90,7 +90,7 @@ def build_gpgpu_sim(options):
 
     with concurrent.futures.ThreadPoolExecutor(options.jobs) as pool:
         objects = list(pool.map(compile_one, sources))
-    # What only the timing model has is never called.
+    # Functions of the timing model are never called.
     subprocess.run(["g++", "-no-pie", *objects, "-Wl,--unresolved-symbols=ignore-all", "-lz", "-o", program], check=True)
     print(f"built {program}")
 

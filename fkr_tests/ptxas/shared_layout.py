@@ -1,14 +1,14 @@
 #!/usr/bin/env python3
-"""Compares where the emulator lays shared variables with the addresses in the machine code of ptxas.
+"""Compares the emulator's addresses of shared variables with those in ptxas's machine code.
 
-Each kernel stores the addresses of its shared variables, a mark in their upper bits. They are read from the cubin, whose
-code is followed over constants, sums and the instruction that adds the CTA's rank, and from what `ptx-debug run` stores.
-The kernels are made: modules with several entries and functions from seeds, and the declarations of PTX files, each body
-replaced by such stores.
+Each kernel stores the addresses of its shared variables, with a mark in their upper bits. They are read from the cubin,
+whose code is interpreted for constants, sums and the instruction that adds the CTA's rank, and from the output of
+`ptx-debug run`. The kernels are generated: modules with several entries and functions from seeds, and the declarations of
+PTX files, with each body replaced by such stores.
 
   shared_layout.py --ptx-debug PROGRAM [--modules N] [--ptxas PROGRAM] [FOLDER or FILE ...]
 
-Exit 0: all equal; 1: not; 77: there is no ptxas.
+Exit 0: all equal; 1: differences; 77: there is no ptxas.
 """
 
 import argparse
@@ -101,7 +101,7 @@ def random_module(seed):
 
 
 def skeleton(path):
-    """The shared variables of a file, and who names them."""
+    """The shared variables of a file, and the functions that name them."""
     text = re.sub(r"//[^\n]*|/\*.*?\*/", " ", path.read_text(errors="replace"), flags=re.S)
     declared = re.compile(r"((?:\.(?:visible|weak|extern|common)\s+)*)(?<!\w)(\.shared\s+\.[^;={}]*?)\s*;")
     module = Module(str(path))
@@ -112,7 +112,7 @@ def skeleton(path):
         for linkage, declaration in declared.findall(part):
             name = re.fullmatch(r"[^,]*?([\w$%]+)\s*(?:\[[^\]]*\]\s*)*", declaration)
             if not name:
-                raise ValueError(declaration)  # several names in one, or no PTX
+                raise ValueError(declaration)  # several names in one declaration, or no PTX
             found.append(Variable(name.group(1), " ".join(declaration.split()), linkage.strip() + " " if linkage else ""))
         return found
 
@@ -151,7 +151,7 @@ def skeleton(path):
 
 
 def marked(code):
-    """Marked constants that the code computes, by mark. The rank of the CTA counts as 0."""
+    """Marked constants that the code computes, by mark. The CTA's rank counts as 0."""
     found = collections.defaultdict(set)
     plain, uniform = {}, {}
     for at in range(0, len(code), 16):

@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
-"""Lines a second of `ptx-debug check` and of `ptxas -O0` on the same files in the same run, on one core.
+"""Lines per second of `ptx-debug check` and of `ptxas -O0` on the same files in the same run, on one core.
 
-Each program runs --runs times on each file, one after the other; the time is the processor time (user and system) of its
-fastest run. Memory is the largest resident set as GNU time tells it (/usr/bin/time; `-` without it); "/ file" is what it has
-beyond that of a program start, by the size of the file. Prints a table; never fails on a figure.
+Each program runs --runs times on each file, one after the other. The time is the processor time (user and system) of its
+fastest run. Memory is the largest resident set that GNU time reports (/usr/bin/time; `-` without it); "/ file" is the excess
+over that of a program start, divided by the size of the file. Prints a table; no figure makes it fail.
 """
 import argparse
 import os
@@ -20,7 +20,7 @@ SKIPPED = 77
 
 
 def once(command):
-    """(processor seconds, exit code); the output is dropped."""
+    """(processor seconds, exit code). The output is discarded."""
     process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
     _, status, usage = os.wait4(process.pid, 0)
     process.returncode = os.waitstatus_to_exitcode(status)
@@ -33,7 +33,7 @@ def fastest(command, runs):
 
 
 def largest_resident_set(command):
-    """In bytes; None without GNU time. What wait4 tells here is at least Python's own, from which the child was forked."""
+    """In bytes; None without GNU time. wait4 would report at least Python's own memory, from which the child was forked."""
     time = shutil.which("time")
     if time is None:
         return None
@@ -43,7 +43,7 @@ def largest_resident_set(command):
 
 
 def write_repeated(source, path, size):
-    """The functions of a text again and again under other names, `size` bytes at least."""
+    """The functions of a text, repeated under other names until it has at least `size` bytes."""
     text = source.read_text(encoding="latin-1")
     start = re.search(r"^\.(?!version|target|address_size)", text, re.M).start()
     names = re.findall(r"\.(?:entry|func)\s+(\w+)", text[start:])

@@ -1,4 +1,4 @@
-"""Writes launches, with their inputs, what is expected and what the emulator gave, into a folder for replay.py."""
+"""Writes launches to a folder for replay.py, with their inputs, the expected results and the emulator's results."""
 import json
 import pathlib
 import shutil

@@ -1,6 +1,6 @@
-"""What a kernel of the table is: where its text lies, how it is compiled and launched, and what it has to give.
+"""A kernel of the table: where its source is, how it is compiled and launched, and its expected result.
 
-A case is a function with the decorator @case. It gets a Launch, makes inputs from the launch's generator, computes the
+A case is a function with the decorator @case. It gets a Launch, makes inputs with the launch's generator, computes the
 result with NumPy, and ends with launch.triton(...) or launch.cuda(...).
 """
 import dataclasses
@@ -13,7 +13,7 @@ from compare import BITS, decode
 REGISTERED = {}
 
 def case(package, name, file, kernel, targets=(80,)):
-    """Registers a case for each target; the arguments are literals, for CMake's list of tests is read from the text."""
+    """Registers a case for each target. The arguments must be literals, since CMake's list of tests is read from the text."""
     def register(function):
         for target in targets:
             full = test_name(package, name, target)
@@ -60,24 +60,24 @@ def round_to(kind, values):
 
 
 def rounded(kind, values):
-    """Values as the type holds them, in float32."""
+    """Values rounded to the type, in float32."""
     return decode(kind, round_to(kind, values)).reshape(np.shape(values))
 
 
 class Buffer:
-    """Memory of a parameter that is a pointer. `kind` names an element type that NumPy lacks."""
+    """The memory of a pointer parameter. `kind` names an element type that NumPy lacks."""
     def __init__(self, values, kind=None):
         values = np.ascontiguousarray(values)
         self.kind = kind
         self.bits = round_to(kind, values).reshape(values.shape) if kind and values.dtype != BITS[kind] else values
 
     def wanted(self):
-        """What compare.difference() asks for."""
+        """The arguments for compare.difference()."""
         return {}
 
 
 class In(Buffer):
-    """What a kernel only reads. Whether it does is checked: its bytes are the same afterwards."""
+    """A buffer that a kernel only reads. This is checked: its bytes must not change."""
 
 
 class Checked(Buffer):
@@ -91,16 +91,16 @@ class Checked(Buffer):
 
 
 class Out(Checked):
-    """What a kernel writes, every element, and never reads."""
+    """A buffer of which a kernel writes every element, and which it never reads."""
     def __init__(self, expected, dtype=None, rtol=0.0, atol=0.0, kind=None):
         expected = np.asarray(expected)
         before = np.empty(expected.shape, BITS[kind] if kind else dtype or expected.dtype)
-        before.view(np.uint8).fill(0xA5)  # an element that nobody wrote is not right by chance
+        before.view(np.uint8).fill(0xA5)  # an element that is not written must not be right by chance
         super().__init__(before, expected, rtol, atol, kind, None)
 
 
 class InOut(Checked):
-    """What a kernel changes, wholly or in part. Only elements of `where` are compared."""
+    """A buffer that a kernel changes, wholly or in part. Only elements of `where` are compared."""
     def __init__(self, before, expected, rtol=0.0, atol=0.0, kind=None, where=None):
         super().__init__(before, expected, rtol, atol, kind, where)
 
@@ -114,7 +114,7 @@ class Launch:
         self.findings = {}
 
     def finds(self, rule, why):
-        """The kernel itself is at fault, and --check all says so: exactly the rules that are named, or the case fails."""
+        """The kernel itself has a defect that --check all reports. The case fails unless exactly the named rules fire."""
         self.findings[rule] = why
 
     def normal(self, *shape, dtype=np.float32):

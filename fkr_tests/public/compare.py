@@ -1,11 +1,11 @@
-"""Results beside what is expected of them: here, and beside replay.py on a machine with a GPU."""
+"""Compares results with the expected ones: used here, and beside replay.py on a machine with a GPU."""
 import numpy as np
 
 BITS = {"bf16": np.uint16, "fp8e4nv": np.uint8, "fp8e5": np.uint8}  # element types that NumPy does not have
 
 
 def decode(kind, bits):
-    """Numbers of the bits, as float32."""
+    """The numbers that the bits represent, as float32."""
     if kind == "bf16":
         return (np.asarray(bits, np.uint16).astype(np.uint32) << 16).view(np.float32)
     if kind in ("fp8e4nv", "fp8e5"):
@@ -24,7 +24,7 @@ def decode(kind, bits):
 
 
 def difference(bits, before, kind, expected=None, rtol=0.0, atol=0.0, where=None):
-    """(what is wrong with a buffer that came back, or None; its greatest error)."""
+    """(error of a returned buffer, or None; its greatest numerical error)."""
     if bits is None:
         return "was not written back", 0.0
     if expected is None:

@@ -1,6 +1,6 @@
-"""PTX of a case, without a GPU and without a CUDA toolkit: Triton's own compiler, and NVRTC for CUDA C++.
+"""Compiles a case to PTX without a GPU and without a CUDA toolkit: with Triton's own compiler, and with NVRTC for CUDA C++.
 
-The PTX is kept under the hash of all that it depends on.
+The PTX is cached under the hash of all its inputs.
 """
 import ast
 import ctypes
@@ -43,7 +43,7 @@ def compiled(launch, cache):
         kept.write_text(ptx, encoding="utf-8")
         part = cache / f"{digest}.{os.getpid()}"
         part.write_text(json.dumps(metadata), encoding="utf-8")
-        part.replace(notes)  # whole, and last
+        part.replace(notes)  # the complete file, and last
     return kept, json.loads(notes.read_text(encoding="utf-8"))
 
 
@@ -73,7 +73,7 @@ def is_constant(node):
 
 
 def kernels_of(path):
-    """The jitted functions and the constants of a module, without what needs torch. Decorators that tune are dropped."""
+    """The jitted functions and the constants of a module, without those that need torch. Tuning decorators are dropped."""
     text = source_of(path)
     lines = text.splitlines()
     pieces = []
@@ -114,7 +114,8 @@ torch = types.SimpleNamespace(
 
 """
 
-PTX_VERSION = 87  # left alone, Triton takes the newest that its own ptxas knows, which no driver of today does
+# by default Triton takes the newest version that its own ptxas knows, which present drivers do not accept
+PTX_VERSION = 87
 
 POINTERS = {"float32": "*fp32", "float16": "*fp16", "float64": "*fp64", "int8": "*i8", "int16": "*i16", "int32": "*i32",
             "int64": "*i64", "uint8": "*u8", "uint16": "*u16", "uint32": "*u32", "uint64": "*u64", "bool": "*i1"}
@@ -134,7 +135,7 @@ def triton_type(value):
 
 
 def divisible(value):
-    """What Triton's runtime tells its compiler: pointers and integers that are multiples of 16."""
+    """What Triton's runtime tells its compiler: which pointers and integers are multiples of 16."""
     return isinstance(value, cases.Buffer) or (isinstance(value, (int, np.integer)) and not isinstance(value, bool)
                                                and int(value) % 16 == 0)
 
@@ -179,7 +180,7 @@ def triton_build(launch):
                                   target=GPUTarget("cuda", launch.target, 32),
                                   options={"num_warps": launch.warps, "num_stages": launch.stages, "ptx_version": PTX_VERSION,
                                            "enable_fp_fusion": launch.fusion})
-        except Exception as error:  # Triton's own are of many kinds
+        except Exception as error:  # Triton raises many kinds
             while error.__cause__:
                 error = error.__cause__
             raise CannotCompile(f"{type(error).__name__}: {str(error)[-2000:]}") from None
@@ -195,7 +196,7 @@ def triton_build(launch):
 # CUDA C++
 
 def functions_of(text, names):
-    """Definitions of functions by name, with what stands before them: template heads, attributes, macros' lines."""
+    """Definitions of functions by name, with the lines before them: template heads, attributes, macros."""
     pieces = []
     for name in names:
         found = re.search(rf"(?:^|(?<=[;}}\n]))[ \t]*(?:template\s*<[^{{;]*?>\s*)?(?:extern\s+\"C\"\s+)?[\w\s:<>,&*()]*?\b{name}\s*\([^;{{]*?\)\s*\{{",

@@ -1,7 +1,7 @@
-"""A virtual environment that holds exactly what requirements.txt pins: two compilers and the public packages.
+"""A virtual environment with exactly the packages pinned in requirements.txt: two compilers and the public packages.
 
-It lies in $PTXKIT_PUBLIC_ENV, or below the user's cache folder under the hash of requirements.txt, so that it is made
-once for all checkouts. Nothing in it needs a GPU or a CUDA toolkit.
+It is in $PTXKIT_PUBLIC_ENV, or below the user's cache folder under the hash of requirements.txt, so that all checkouts share
+it. Nothing in it needs a GPU or a CUDA toolkit.
 """
 import contextlib
 import fcntl
@@ -15,7 +15,7 @@ REQUIREMENTS = pathlib.Path(__file__).with_name("requirements.txt")
 
 
 class Unavailable(Exception):
-    """The environment cannot be made here; the text says why."""
+    """The environment cannot be made here; the message has the reason."""
 
 
 def digest():
@@ -52,7 +52,7 @@ def reason_file():
 
 
 def why_incomplete():
-    """What kept the last make() from its end; None where nobody has called it."""
+    """The reason why the last make() failed; None if it has not been called or did not fail."""
     return reason_file().read_text(encoding="utf-8") if reason_file().is_file() else None
 
 
@@ -61,7 +61,7 @@ def last_lines(text):
 
 
 def make():
-    """Installs what is missing; raises Unavailable where there is no venv module or no package index."""
+    """Installs the missing packages. Raises Unavailable if there is no venv module or no package index."""
     with locked(folder().with_suffix(".lock")):
         if is_complete():
             return
@@ -78,7 +78,7 @@ def install(target):
     if made.returncode:
         raise Unavailable(f"python3 -m venv failed (Debian: apt install python3-venv): {last_lines(made.stdout + made.stderr)}")
     pip = [interpreter(), "-m", "pip", "--disable-pip-version-check", "--no-input"]
-    # One small package first: without a network pip would try each of them for minutes.
+    # One small package first: without a network pip would try each package for minutes.
     probe = subprocess.run(pip + ["download", "--quiet", "--retries", "1", "--timeout", "15", "--no-deps", "--dest", target / "probe",
                                   "lanczos-triton==0.1.0"], capture_output=True, text=True)
     if probe.returncode:

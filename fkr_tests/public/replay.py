@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
-"""Runs the launches of this folder through the CUDA driver and compares them with NumPy and with the emulator.
+"""Runs the launches of this folder through the CUDA driver and compares the results with NumPy's and the emulator's.
 
 usage: replay.py [--libcuda FILE] [NAME...]
 
-Needs NumPy and libcuda.so.1, nothing else. A row for each launch: its greatest error on the device and in the emulator,
-and whether all compared bits are those of the emulator. Exit 0: every result is within its tolerance; 1: one is not;
-77: there is no device.
+Needs NumPy and libcuda.so.1 only. Prints a row for each launch: its greatest error on the device and on the emulator, and
+whether all compared bits are equal to the emulator's. Exit 0: every result is within its tolerance; 1: one is not; 77: there
+is no device.
 """
 import argparse
 import ctypes
@@ -48,7 +48,7 @@ class Driver:
             raise DriverError(f"{function}: error {status}")
 
     def run(self, ptx, launch, buffers):
-        """Bits of the buffers afterwards, by parameter. Every launch has a context of its own, so that none spoils another."""
+        """Final bits of the buffers, by parameter. Every launch has a context of its own, so that failures do not spread."""
         context = ctypes.c_void_p()
         self.call("cuDevicePrimaryCtxRetain", ctypes.byref(context), self.device)
         try:
@@ -56,7 +56,7 @@ class Driver:
             return self.run_in_context(ptx, launch, buffers)
         finally:
             self.library.cuCtxSetCurrent(None)
-            self.library.cuDevicePrimaryCtxRelease_v2(self.device)  # the last one, which ends it
+            self.library.cuDevicePrimaryCtxRelease_v2(self.device)  # the last reference, which destroys it
 
     def run_in_context(self, ptx, launch, buffers):
         module, function = ctypes.c_void_p(), ctypes.c_void_p()
@@ -93,7 +93,7 @@ class Driver:
 
 
 def judged(launch, arrays, results):
-    """(what is wrong, greatest error, compared bytes that differ from the emulator's, compared bytes)."""
+    """(error, greatest numerical error, compared bytes that differ from the emulator's, compared bytes)."""
     wrong, greatest, differing, compared = [], 0.0, 0, 0
     for number, argument in enumerate(launch["arguments"]):
         if "value" in argument:
@@ -131,7 +131,7 @@ def main():
     for launch in launches:
         if options.names and launch["name"] not in options.names:
             continue
-        # From 9.0 on the PTX is of one architecture only.
+        # From 9.0 on, the PTX is for one architecture only.
         if launch["target"] > driver.capability or (launch["target"] >= 90 and launch["target"] != driver.capability):
             print(f"{launch['name']:58} not for this device", flush=True)
             count["not for this device"] += 1

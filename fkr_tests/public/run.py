@@ -31,7 +31,7 @@ SKIPPED = 77
 
 
 def listed():
-    """Names of the cases, from the text alone: CMake asks, and has no NumPy."""
+    """Names of the cases, read from the text, since CMake calls this without NumPy."""
     for path in sorted((HERE / "kernels").glob("*.py")):
         for node in ast.parse(path.read_text(encoding="utf-8")).body:
             for decorator in getattr(node, "decorator_list", []):
@@ -48,7 +48,7 @@ def skip(reason):
 
 
 def enter_environment():
-    """Goes on in the virtual environment's interpreter."""
+    """Restarts in the virtual environment's interpreter."""
     if pathlib.Path(sys.prefix) == environment.folder():
         return
     if not environment.is_complete():
@@ -82,7 +82,7 @@ def three(numbers):
 
 
 class Prepared:
-    """A case that is compiled: its PTX, and its parameters in the order of the entry."""
+    """A compiled case: its PTX, and its parameters in the order of the entry."""
     def __init__(self, case, cache):
         self.case, self.launch = case, case.launch()
         self.ptx, notes = compilers.compiled(self.launch, cache)
@@ -91,13 +91,14 @@ class Prepared:
         self.shared = notes.get("shared", getattr(self.launch, "shared", 0))
         given = self.launch.arguments
         self.arguments = [given[n] for n in notes["order"]] if notes["order"] is not None else list(given)
-        # Triton's own parameters: memory that a kernel makes tensor maps in, so much for each block, and that of its profiler.
+        # Triton's own parameters: memory for tensor maps that a kernel makes, a fixed size for each block, and its
+        # profiler's memory.
         scratch = np.zeros(notes.get("scratch", 0) * int(np.prod(self.grid)), np.uint8)
         hidden = [cases.InOut(scratch, scratch, where=False) if scratch.size else np.uint64(0), np.uint64(0)]
         self.arguments += hidden[:notes["hidden"]]
 
     def run(self, ptx_debug, schedule, check, folder):
-        """(bits of every buffer, faults, report's text)."""
+        """(bits of every buffer, faults, text of the report)."""
         command = [ptx_debug, "run", self.ptx, "--entry", self.entry, "--grid", ",".join(map(str, self.grid)),
                    "--block", ",".join(map(str, self.block)), "--shared", str(self.shared), "--check", check, "--schedule", schedule,
                    "--deadline", "120", "--json", folder / "report.json"]
@@ -127,7 +128,7 @@ class Prepared:
         return results, [f["rule"] or f["kind"] for f in faults], text
 
     def differences(self, results):
-        """What is wrong with the results, one line a buffer; and the greatest error among those that are right."""
+        """The errors in the results, one line for each buffer; and the greatest numerical error of the others."""
         wrong, greatest = [], 0.0
         for number, argument in enumerate(self.arguments):
             if not isinstance(argument, cases.Buffer):
@@ -140,7 +141,7 @@ class Prepared:
 
 
 def spoil(prepared):
-    """Changes what is expected of one element by more than any tolerance."""
+    """Changes one expected element by more than any tolerance."""
     argument = next(a for a in prepared.arguments if hasattr(a, "expected"))
     expected = argument.expected.copy()
     expected.reshape(-1)[-1] = not expected.reshape(-1)[-1] if expected.dtype == bool else expected.reshape(-1)[-1] + 100
@@ -148,14 +149,14 @@ def spoil(prepared):
 
 
 def run_case(case, options, cache):
-    """(lines about what is wrong, the greatest error, results with --check none)."""
+    """(lines of errors, the greatest numerical error, results with --check none)."""
     try:
         prepared = Prepared(case, cache)
         if options.spoil:
             spoil(prepared)
     except compilers.CannotCompile as error:
         return [f"does not compile: {error}"], 0.0, None, None
-    except Exception:  # a case that is wrong does not keep the others from running
+    except Exception:  # a failing case must not keep the others from running
         return [traceback.format_exc(limit=-3)], 0.0, None, None
     problems, greatest, kept = [], 0.0, None
     with tempfile.TemporaryDirectory(prefix="public-") as folder:

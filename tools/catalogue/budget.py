@@ -1,16 +1,17 @@
 #!/usr/bin/env python3
 """The false-alarm budget of the catalogue, measured: `budget.py PTX_DEBUG FOLDER...`
 
-Runs `ptx-debug analyze --falsify`, without launch files, on every .ptx file below the folders that ptxas accepts; all of
-them are taken for correct. Prints the share of kernels that score 90 or more, the kernels with a critical finding, and
-for each rule the share of kernels on which it fires above info, beside the budget: 95 %, none, 1 %.
+Runs `ptx-debug analyze --falsify`, without launch files, on every .ptx file below the folders that ptxas accepts. These
+files are assumed to be correct. Prints the share of kernels that score 90 or more, the kernels with a critical finding,
+and for each rule the share of kernels on which it fires above info, beside the budget: 95 %, none, 1 %.
 
-Rules are sharpened by looking at files, so the files are split by the first byte of the SHA-256 of their content: even may
-be looked at, odd is held out and the figures to publish. Both are printed; `--held-out` lists the files held out.
+Authors improve rules by looking at files, so the files are split by the first byte of the SHA-256 of their content. Even
+files may be looked at; odd files are held out and give the figures to publish. Both halves are printed; `--held-out`
+lists the held-out files.
 
-What ptxas accepts comes from asking it, or from a table with the columns path, producer, ptxas and ptxas_c
-(`--manifest`), which also gives figures by producer. `--hits` writes every finding above info, for a closer look. With
-`--check` the exit code is 1 where the held-out half breaks the budget.
+ptxas's verdicts come from running it, or from a table with the columns path, producer, ptxas and ptxas_c (`--manifest`),
+which also gives figures by producer. `--hits` writes every finding above info, for a closer look. With `--check` the exit
+code is 1 if the held-out half exceeds the budget.
 """
 import argparse
 import collections
@@ -52,10 +53,10 @@ def analyze(program, path, options, limit):
 class Half:
     def __init__(self, name, counts):
         self.name = name
-        self.counts = counts  # whether a finding does
+        self.counts = counts  # whether a finding counts
         self.files = 0
         self.unread = []
-        self.kernels = collections.Counter()  # by producer, as all of these
+        self.kernels = collections.Counter()  # by producer, like all counters here
         self.good = collections.Counter()
         self.critical = collections.Counter()
         self.fired = collections.defaultdict(collections.Counter)
@@ -68,7 +69,7 @@ class Half:
             self.fired[verdict["rule"]][producer] += any(map(self.counts, verdict["findings"]))
 
     def report(self):
-        """Prints the figures; returns whether they keep the budget."""
+        """Prints the figures and returns whether they are within the budget."""
         total = self.kernels.total()
         print(f"== {self.name}: {self.files} files, {total} kernels, {len(self.unread)} files not read")
         for path in self.unread[:10]:

@@ -1,12 +1,13 @@
 #!/usr/bin/env bash
-# The figures of docs/analyzer.md, on PTX of your own: figures.sh PTX_DEBUG FOLDER [MANIFEST]
+# The figures of docs/analyzer.md for other PTX files: figures.sh PTX_DEBUG FOLDER [MANIFEST]
 #
-# Needs Python 3 and ptxas; what ptxas accepts below FOLDER is taken for correct, and docs/analyzer.md says how to gather
-# such a folder. MANIFEST (see budget.py) saves asking ptxas. Optional, by environment variables:
+# Needs Python 3 and ptxas. The files below FOLDER that ptxas accepts are assumed to be correct; docs/analyzer.md
+# describes how to collect such a folder. With MANIFEST (see budget.py) ptxas need not be run. Optional environment
+# variables:
 #   SANITIZER=CHECKOUT   of NVIDIA/compute-sanitizer-samples, and
 #   GPUVERIFY=CHECKOUT   of mc-imperial/gpuverify: kernels with labels, for recall; both need nvcc
-#   EVERY=N              speed beside ptxas on each N-th file (1); all of them take as long as ptxas -O3 does on them
-#   SPEED=0              no times: they mean little on a machine that does other work
+#   EVERY=N              compares the speed with ptxas on each N-th file (1); all files take as long as ptxas -O3 does
+#   SPEED=0              no times, since they mean little on a busy machine
 set -euo pipefail
 here=$(dirname "$(realpath "$0")")
 

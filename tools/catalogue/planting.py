@@ -1,9 +1,9 @@
-"""Defects planted into kernels that are right, one at a time, and whether a run on the emulator shows them.
+"""Plants defects into correct kernels, one at a time, and tests whether a run on the emulator shows them.
 
-A place in the text is no defect by itself: a barrier may be redundant, an index that is multiplied by 6 always even. So
-both versions are run, in a few launches that are made up, by `ptx-debug run` with all its checks. A defect is shown where
-some launch of the planted kernel has a fault of the defect's class and the same launch of the kernel as it was has none.
-One that is not shown may be a defect all the same: no launch got there.
+A changed place in the text is not always a defect: a barrier may be redundant, and an index that is multiplied by 6 may
+always be even. Therefore `ptx-debug run` executes both versions with all checks in a few generated launches. A defect is
+shown if some launch of the planted kernel has a fault of the defect's class and the same launch of the original kernel
+has none. A change that is not shown may still be a defect that no launch reaches.
 """
 import hashlib
 import json
@@ -12,20 +12,20 @@ import random
 import re
 import subprocess
 
-MOST_STEPS = 100_000  # warp instructions
+MOST_STEPS = 100_000  # in warp instructions
 DYNAMIC_SHARED_BYTES = 16_384
 BUFFER_WORDS = 1 << 16
-# Block, grid, and what integers among the parameters are.
+# Block, grid, and the value of integer parameters.
 LAUNCHES = (("64", "3", 64), ("256", "2", 37), ("16,16", "2,2", 37), ("32", "3", 5), ("8,8", "2,2", 3))
-# What words of buffers hold: small numbers, odd and even.
+# The contents of buffers: small numbers, odd and even.
 CONTENTS = b"".join(((7 * i + 1) % 61).to_bytes(4, "little") for i in range(BUFFER_WORDS))
 SCALARS = {"f32": "f32:1.5", "f64": "f64:1.5", "u16": "u16:{}", "s16": "s16:{}", "b16": "u16:{}", "u8": "u8:{}",
            "s8": "s8:{}", "b8": "u8:{}"}
 
 
-# Each plants one defect into the body of a kernel, or returns None where there is no place for it.
+# Each function plants one defect into the body of a kernel, or returns None if there is no place for it.
 def plant_displacement(body, pick):
-    """A word is reached two bytes further on."""
+    """Accesses a word two bytes further on."""
     places = list(re.finditer(r"\b(?:ld|st)\.(?:global|shared)\.[\w.]*[usbf](?:32|64)\b[^;\[]*\[(%\w+)(\+\d+)?\]", body))
     if not places:
         return None
@@ -35,9 +35,9 @@ def plant_displacement(body, pick):
 
 
 def plant_stride(body, pick):
-    """Threads stand 6 bytes apart, not 4."""
+    """Makes threads access words 6 bytes apart instead of 4."""
     def misaligns(place):
-        """The product is added as it is, and of a number that nothing has made even: else 6 times it may be aligned."""
+        """Whether the product is added unchanged and its factor is not known to be even; 6 times an even number is aligned."""
         use = re.search(rf"(?m)^.*{place[1]}\b.*$", body[place.end():])
         sources = re.findall(rf"(?m)^\s*(\w+)\.[\w.]+\s+{place[2]},", body[:place.start()])
         return use and use[0].lstrip().startswith("add.") and sources and sources[-1] not in ("shl", "and", "mul", "or")
@@ -51,7 +51,7 @@ def plant_stride(body, pick):
 
 
 def plant_bounds(body, pick):
-    """A shared array is reached just behind its end."""
+    """Accesses a shared array just after its end."""
     sizes = {name: int(size) for name, size in re.findall(r"\.shared\s+\.align\s+\d+\s+\.b8\s+([\w$]+)\[(\d+)\]", body)}
     places = [place for place in re.finditer(r"\b(?:ld|st)\.shared\.[^;\[]*\[([\w$]+)(\+\d+)?\]", body) if place[1] in sizes]
     if not places:
@@ -65,7 +65,7 @@ def barriers(body):
 
 
 def plant_race(body, pick):
-    """A barrier between a store and a load of shared memory is gone."""
+    """Removes a barrier between a store and a load of shared memory."""
     places = [place for place in barriers(body)
               if "st.shared" in body[:place.start()] and "ld.shared" in body[place.end():]]
     if not places:
@@ -75,7 +75,7 @@ def plant_race(body, pick):
 
 
 def plant_divergence(body, pick):
-    """Seven threads wait at a barrier, the others go on."""
+    """Makes seven threads wait at a barrier that the others skip."""
     places = barriers(body)
     if not places:
         return None
@@ -89,7 +89,7 @@ PLANTS = ((plant_displacement, "alignment"), (plant_stride, "alignment"), (plant
 
 
 def kernels_of(text):
-    """Name, begin and end of each kernel's body; what nvcc and Triton write has its braces at the line's start."""
+    """Name, begin and end of each kernel's body. nvcc and Triton write its braces at the beginning of a line."""
     for entry in re.finditer(r"\.entry\s+([\w$]+)", text):
         begin, end = text.find("\n{", entry.end()), text.find("\n}", entry.end())
         if 0 <= begin < end:
@@ -97,8 +97,8 @@ def kernels_of(text):
 
 
 def planted_in(text):
-    """Plant, class, kernel and the text with the defect: of each kind one, in the first kernel with a place for it. The
-    order of kernels, and the place, are by chance, which is the text's own."""
+    """Plant, class, kernel and text for one defect of each kind, in the first kernel with a place for it. The order of
+    kernels and the place are random, seeded by the text."""
     chance = random.Random(hashlib.sha256(text.encode()).digest())
     spans = list(kernels_of(text))
     chance.shuffle(spans)
@@ -111,7 +111,7 @@ def planted_in(text):
 
 
 def arguments_of(text, kernel, number, buffer):
-    """Options of `ptx-debug run` that give every parameter a value: 64 bits are taken for an address."""
+    """Options of `ptx-debug run` that give every parameter a value. Parameters of 64 bits are treated as addresses."""
     entry = re.search(rf"\.entry\s+{re.escape(kernel)}\s*\(([^)]*)\)", text)
     for parameter in re.findall(r"\.param\s+([^,)]*)", entry[1] if entry else ""):
         array = re.search(r"\.b8\s+[\w$]+\[(\d+)\]", parameter)
@@ -125,14 +125,14 @@ def arguments_of(text, kernel, number, buffer):
 
 
 def faults(program, path, kernel, options):
-    """Rules of the faults of a run; nothing where it does not begin."""
+    """The rules of the faults in a run; nothing if the run does not start."""
     run = subprocess.run([program, "run", str(path), "--entry", kernel, "--json=-", f"--max-steps={MOST_STEPS}", *options],
                          capture_output=True, text=True, timeout=120)
     return {fault["rule"] for fault in json.loads(run.stdout)["faults"]} if run.stdout.startswith("{") else None
 
 
 def is_shown(program, before, planted, kernel, rules):
-    """Whether a launch of the kernel in `planted` has a fault of one of the rules, and none in `before`."""
+    """Whether a launch of the kernel has a fault of one of the rules in `planted` and none in `before`."""
     text = pathlib.Path(before).read_text(errors="replace")
     shared = [f"--shared={DYNAMIC_SHARED_BYTES}"] if re.search(r"\.extern\s+\.shared", text) else []
     buffer = pathlib.Path(planted).with_suffix(".bin")

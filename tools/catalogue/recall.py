@@ -1,22 +1,23 @@
 #!/usr/bin/env python3
-"""How much of what is known to be wrong the catalogue finds, and how much of what it says is so: `recall.py PTX_DEBUG`
+"""Measures recall and precision of the catalogue on kernels with known defects: `recall.py PTX_DEBUG`
 
-Three sets of kernels with labels, of which none is part of this project:
+Three sets of kernels with labels, none of which is part of this project:
 
 --sanitizer CHECKOUT  the samples of NVIDIA's Compute Sanitizer (GitHub: NVIDIA/compute-sanitizer-samples), compiled with
-                      nvcc; what is wrong with each kernel stands in SANITIZER below, from their READMEs.
---gpuverify CHECKOUT  the CUDA tests of GPUVerify (GitHub: mc-imperial/gpuverify), compiled with nvcc; a test says in its
-                      first lines whether it passes, what is wrong, and the shape of the launch, which goes into a launch
-                      file. Races on global memory, assertions and null pointers from the host are left out: no rule of
-                      the catalogue speaks of them. So are tests that rely on lockstep (--warp-sync).
---good FOLDER         defects planted, one at a time, into PTX that ptxas accepts, from the half that is held out (see
-                      budget.py): pairs of a kernel as it was and as it is with the defect. What no run on the emulator
-                      shows to be a defect (planting.py) does not count; how many those are, and how many of them are
-                      found, is said beside.
+                      nvcc. The table SANITIZER below has each kernel's defect, from their READMEs.
+--gpuverify CHECKOUT  the CUDA tests of GPUVerify (GitHub: mc-imperial/gpuverify), compiled with nvcc. The first lines of
+                      a test state whether it passes, the defect, and the shape of the launch, which goes into a launch
+                      file. Races on global memory, assertions and null pointers from the host are left out, since no
+                      rule of the catalogue concerns them. So are tests that rely on lockstep (--warp-sync).
+--good FOLDER         defects planted, one at a time, into PTX that ptxas accepts, from the held-out half (see
+                      budget.py): pairs of a kernel without and with the defect. A change that no run on the emulator
+                      shows to be a defect (planting.py) does not count. Their number, and how many of them are found,
+                      are printed too.
 
-A kernel counts as found where a rule of the defect's class has a finding of high or critical severity, or of medium where
-the catalogue gives the rule no higher one, and as a false alarm where a class fires on a kernel without defects. Prints recall and precision for each set and class, and in all.
---misses lists what was not found and what was wrong.
+A kernel counts as found if a rule of the defect's class has a finding of high or critical severity, or of medium severity
+if the catalogue gives the rule no higher one. It counts as a false alarm if a class fires on a kernel without defects.
+Prints recall and precision for each set and class, and in total. --misses lists kernels that were not found, and false
+alarms.
 """
 import argparse
 import collections
@@ -40,7 +41,7 @@ CLASSES = {
     "read-only": ("F026", "F029"),
 }
 CLASS_OF = {rule: name for name, rules in CLASSES.items() for rule in rules}
-MEDIUM = ("F058",)  # whose severity in the catalogue that is
+MEDIUM = ("F058",)  # rules whose severity in the catalogue is medium
 ARCHITECTURE = "sm_75"
 
 # File, part of the kernel's name, threads of its block, class.
@@ -53,7 +54,7 @@ SANITIZER = (
     ("Synccheck/illegal_syncwarp.cu", "myKernel", 32, "warp mask"),
 )
 
-# What GPUVerify's annotations mean to a compiler: nothing.
+# A compiler ignores GPUVerify's annotations.
 ANNOTATIONS = """#pragma once
 #ifdef WITH_GROUPS
 #include <cooperative_groups.h>
@@ -79,7 +80,7 @@ namespace cooperative_groups { template <class Group> __device__ void synchroniz
 
 
 class Tally:
-    """True and false, found and not, by class."""
+    """Counts of true and false positives and negatives, by class."""
 
     def __init__(self, name):
         self.name = name
@@ -125,7 +126,7 @@ class Tally:
 
 
 def fired_on(program, path, launch=None, kernel=None):
-    """For each kernel, the classes that have a finding which counts."""
+    """The classes, for each kernel, that have a finding which counts."""
     command = [program, "analyze", "--no-config", "--json=-", "--select", ",".join(CLASS_OF), str(path)]
     if launch:
         command[2:2] = ["--launch", str(launch)]
@@ -173,7 +174,7 @@ def judge_sanitizer(arguments, scratch):
 
 
 def defect_of(text):
-    """Class of a GPUVerify test; None where it passes; a reason to leave it out, in a list."""
+    """The class of a GPUVerify test; None if it passes; a list with the reason if it is left out."""
     lines = text.splitlines()
     expected = lines[0].strip().lower()
     if "--warp-sync" in "\n".join(lines[:3]):
@@ -198,7 +199,7 @@ def dimensions(text, option):
 
 
 def within_limits(block):
-    """Some tests ask for more threads than a GPU has."""
+    """Reduces blocks with more threads than a GPU supports."""
     block = list(block)
     while block[0] * (block[1] if len(block) > 1 else 1) * (block[2] if len(block) > 2 else 1) > 1024:
         block[block.index(max(block))] //= 2
@@ -211,7 +212,7 @@ def judge_gpuverify(arguments, scratch):
     for source in sorted((arguments.gpuverify / "testsuite/CUDA").rglob("*.cu")):
         text = source.read_text(errors="replace")
         defect = defect_of(text)
-        # The path says it too: cooperative_groups/fail/divergence_thread_block.
+        # The path states it too: cooperative_groups/fail/divergence_thread_block.
         if isinstance(defect, list) and "no race" in defect[0] and "divergence_thread_block" in str(source):
             defect = "barrier"
         if isinstance(defect, list):

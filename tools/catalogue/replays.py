@@ -1,18 +1,18 @@
 #!/usr/bin/env python3
-"""What `--replay` says of findings, and what keeps a launch from showing them: `replays.py PTX_DEBUG FOLDER...`
+"""Counts the outcomes of `--replay`, and what keeps launches from showing findings: `replays.py PTX_DEBUG FOLDER...`
 
-Runs `ptx-debug analyze --falsify --replay`, without launch files, on every .ptx file below the folders, and counts for
-each rule, by findings and by the kernels that they are in, what came of the findings that can be replayed:
+Runs `ptx-debug analyze --falsify --replay`, without launch files, on every .ptx file below the folders. Counts for each
+rule, by findings and by the kernels that contain them, the outcomes of the findings that can be replayed:
 
-  confirmed   the fault appeared; `behind` says how many of these lie behind another fault of the launch
-  refuted     launches ran clean and came to the line as the witness says
-  reached, unreached   the line was executed, not as the witness says; no launch came to it
-  not run     the launch cannot be made, or the module not be loaded
+  confirmed   the fault appeared; `behind` is the number of these that follow another fault of the launch
+  refuted     launches ran without a fault and reached the line as the witness says
+  reached, unreached   the line was executed, but not as the witness says; no launch reached it
+  not run     the launch cannot be made, or the module cannot be loaded
 
---planted counts findings on defects that are planted (planting.py), each in a kernel on which no rule of the defect's
-class fired before: correct kernels have few findings, and one plant speaks of how far launches get into a kernel.
---golden asks `ptx-debug gen-fkr` in how many kernels a launch runs to its end without a fault and alike in two schedules,
-and counts by their reasons the others.
+--planted counts findings on planted defects (planting.py), each in a kernel on which no rule of the defect's class fired
+before: correct kernels have few findings, and a plant shows how far launches get into a kernel.
+--golden asks `ptx-debug gen-fkr` in how many kernels a launch runs to its end without a fault and with equal results in
+two schedules, and counts the other kernels by reason.
 --list writes every finding that was not confirmed, or every kernel without a golden launch, for a closer look.
 """
 import argparse
@@ -31,10 +31,10 @@ import planting
 import recall
 
 OUTCOMES = ("confirmed", "refuted", "reached", "unreached", "not run")
-BEHIND = "past another fault"  # as runtime/launch/replay.cpp says it
+BEHIND = "past another fault"  # the text of runtime/launch/replay.cpp
 GOLDEN = re.compile(r": (\d+) kernels?, (\d+) golden launch")
 NONE_GOLDEN = re.compile(r": no golden outputs of (\S+): (.*)")
-# What is no two files' alike in the reason for a kernel without golden launches.
+# The parts of a reason that differ between files, for kernels without golden launches.
 OWN = re.compile(r"0x[0-9a-f]+|'[^']*'( \+ \d+)?|%\w+|line \d+ \([^)]*\)|\b\d+\b")
 
 
@@ -46,7 +46,7 @@ class Tally:
         self.notes = []
 
     def add(self, path, kernel, rules=None):
-        """The findings of a kernel of a report, of some rules or all; returns how many could be replayed."""
+        """Counts the findings for a kernel in a report, of some rules or all. Returns how many could be replayed."""
         count = 0
         for verdict in kernel["verdicts"]:
             for finding in verdict["findings"]:
@@ -81,7 +81,7 @@ def command_of(arguments, *options):
 
 
 def reported(command, limit):
-    """The report on a file; None where it takes too long or does not parse."""
+    """The report on a file; None if it takes too long or does not parse."""
     try:
         run = subprocess.run(command, capture_output=True, timeout=limit)
         report = json.loads(run.stdout)["files"][0]

@@ -1,14 +1,14 @@
 #!/usr/bin/env python3
-"""How long the whole catalogue takes beside ptxas: `speed.py PTX_DEBUG FILE...`
+"""Compares the time of the whole catalogue with that of ptxas: `speed.py PTX_DEBUG FILE...`
 
-For every file `ptx-debug analyze --falsify` and `ptxas -O3` run one after the other. Seconds are by the clock and of the
-processor (user and system), of which the second hardly depends on other load of the machine; ratios are of these. Files
-that ptxas refuses for their own target are left out. `--generate MIB` makes one file of that size from the
-kernels of the largest, under as many names as it takes, and takes it through both as well. `--total LINES` also analyzes the
-files, largest first, in one call, as often as it takes to have that many lines. Prints the analyzer's peak memory, too.
+Runs `ptx-debug analyze --falsify` and `ptxas -O3` on every file, one after the other. Prints wall-clock seconds and
+processor seconds (user and system), which other load hardly affects; ratios are of processor seconds. Files that ptxas
+refuses for their own target are left out. `--generate MIB` makes one file of that size from the kernels of the largest
+file, renamed as often as needed, and runs both on it too. `--total LINES` also analyzes the files, largest first, in one
+call, repeated until they have that many lines. Prints the analyzer's peak memory too.
 
-`--set FOLDER` takes every .ptx file below a folder through both instead: the ratio of each goes to `--ratios`, and what is
-printed is their geometric mean, how many are above 1, and the worst. `--start` says how long the program takes to start.
+`--set FOLDER` runs both on every .ptx file below a folder instead: the ratio of each goes to `--ratios`; it prints their
+geometric mean, the number above 1, and the worst. `--start` prints how long the program takes to start.
 """
 import argparse
 import pathlib
@@ -21,7 +21,7 @@ import time
 
 
 def run(command):
-    """Seconds by the clock and of the processor, peak memory in MiB, exit code."""
+    """Wall-clock seconds, processor seconds, peak memory in MiB, exit code."""
     child = subprocess.run(
         [sys.executable, "-c",
          "import resource, subprocess, sys, time\n"
@@ -76,7 +76,7 @@ class Comparison:
 
 
 def kernel_at(text, begin):
-    """From `.entry` to the brace that closes its body."""
+    """The text from `.entry` to the brace that closes its body."""
     depth = 0
     for brace in re.compile(r"[{}]").finditer(text, text.index("{", begin)):
         depth += 1 if brace[0] == "{" else -1
@@ -86,7 +86,7 @@ def kernel_at(text, begin):
 
 
 def grown(first, size_bytes):
-    """The largest text, its kernels again and again under new names."""
+    """The kernels of the largest text, repeated under new names."""
     kernels = [kernel_at(first, match.start()) for match in re.finditer(r"(?m)^(?:\.visible )?\.entry ", first)]
     if not kernels:
         sys.exit("speed.py: --generate: expected kernels in the largest file, found none")
@@ -102,7 +102,7 @@ def grown(first, size_bytes):
 
 
 def whole_set(program, ptxas, folder, every, ratios):
-    """Every file that ptxas accepts for its own target, and how long it takes beside it."""
+    """Every file that ptxas accepts for its own target, with the times of both."""
     rows, refused = [], 0
     for path in sorted(folder.rglob("*.ptx"))[::every]:
         text = path.read_text(errors="replace")
