@@ -30,7 +30,7 @@ def iou_mask(launch):
 
 @case("conch", "nms", file="conch/kernels/vision/nms.py", kernel="_nms_suppression_kernel")
 def nms(launch):
-    """Greedy suppression by one block: what a step stores decides the next ones."""
+    """Greedy suppression by one block: the result that a step stores affects the next ones."""
     mask = np.triu(overlaps(boxes_of(launch, 100)) > 0.3)
     keep = np.ones(100, bool)
     for i in range(99):
@@ -60,7 +60,7 @@ def bev_pool(launch):
 
 @case("conch", "dense_voxels", file="conch/kernels/vision/voxelization.py", kernel="generate_dense_voxels_triton_kernel")
 def dense_voxels(launch):
-    """Points take places in their voxels by atomic addition; how many each voxel has does not depend on the order."""
+    """Points reserve places in their voxels by atomic additions. The number in each voxel does not depend on the order."""
     points = launch.uniform(300, 4, low=-1.2, high=9.2)
     grid = np.floor(points[:, :3] / 2).astype(int)
     inside = ((grid >= 0) & (grid < 4)).all(1)
@@ -117,7 +117,7 @@ def nf4_dequantize(launch):
 
 @case("conch", "gemm_w4a16", file="conch/kernels/quantization/gemm.py", kernel="_gemm_kernel", targets=(80, 90, 100))
 def gemm_w4a16(launch):
-    """Products of halves with weights of four bits, unpacked on the way, in groups with a scale each."""
+    """Products of halves with 4-bit weights, which are unpacked on the fly, in groups with one scale each."""
     rows, columns, inner, group = 40, 128, 128, 64
     a, b = launch.normal(rows, inner, dtype=np.float16), launch.integers(0, 16, inner, columns)
     scales = launch.uniform(inner // group, columns, low=0.1, dtype=np.float16)

@@ -65,7 +65,7 @@ def solve_tril(launch):
     for c in range(length // size):
         for h in range(heads):
             out[0, c * size:(c + 1) * size, h] = np.linalg.inv(np.eye(size) + a[0, c * size:(c + 1) * size, h].astype(np.float64))
-    strict = (np.arange(size) <= row[:, None])[:, None]  # what lies above the diagonal of the blocks is not written
+    strict = (np.arange(size) <= row[:, None])[:, None]  # values above the diagonal of the blocks are not written
     within = (np.arange(size) // 16 <= row[:, None] // 16)[:, None]
     launch.triton((length // size, heads), {
         "A": In(a), "Ai": InOut(np.zeros_like(a), np.where(strict, out, 0).astype(np.float32), rtol=1e-4, atol=1e-4, where=within), "T": length},
@@ -92,7 +92,7 @@ def fused_recurrent(launch):
 
 @case("fla-core", "chunk_cumsum", file="fla/ops/utils/cumsum.py", kernel="chunk_local_cumsum_vector_kernel")
 def chunk_cumsum(launch):
-    """Sums from behind, by columns."""
+    """Suffix sums of columns."""
     length, heads, size, chunk = 70, 2, 48, 32
     x = launch.normal(1, length, heads, size)
     out = np.concatenate([np.cumsum(x[:, i:i + chunk][:, ::-1].astype(np.float64), 1)[:, ::-1] for i in range(0, length, chunk)], 1) * 0.5

@@ -58,7 +58,7 @@ def radix_histogram(launch):
 
 @case("flag-gems", "radix_sweep", file="flag_gems/ops/sort.py", kernel="sweep")
 def radix_sweep(launch):
-    """A pass of a radix sort: blocks look back at what the ones before them have published."""
+    """A pass of a radix sort: blocks look back at the results that earlier blocks have published."""
     launch.finds("F042", "a status is stored by a weak st.global, which orders nothing for the volatile load of another block")
     size, tile, bits = 600, 128, 4
     x = launch.integers(0, 2 ** 16, size).astype(np.uint32)
@@ -106,7 +106,7 @@ def cumsum(launch):
 
 @case("flag-gems", "cummax", file="flag_gems/ops/cummax.py", kernel="scan_part_max_kernel")
 def cummax(launch):
-    """An associative scan of pairs; of equal values the last one counts."""
+    """An associative scan of pairs; of equal values the last one is taken."""
     x = launch.integers(-50, 50, 500).astype(np.float32)
     parts = [x[i:i + 256] for i in range(0, 500, 256)]
     best = lambda p, base: np.array([base + i - np.argmax(p[i::-1]) for i in range(len(p))])

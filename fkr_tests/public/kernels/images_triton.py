@@ -47,7 +47,7 @@ def vertical_wide(launch):
 
 
 def block_match(image, limit, most):
-    """Places of the most similar patches of 8 by 8, and how many there are, cut to a power of two."""
+    """Positions of the most similar 8 by 8 patches, and their number, reduced to a power of two."""
     height, width = image.shape
     columns, rows = -(-(width - 8) // 3) + 1, -(-(height - 8) // 3) + 1
     patches = np.lib.stride_tricks.sliding_window_view(image, (8, 8)).reshape(height - 7, width - 7, 64).astype(np.float64)
@@ -77,7 +77,7 @@ def match(launch):
 
 @case("bm3d-triton", "filter", file=BM3D, kernel="_filter")
 def bm3d_filter(launch):
-    """Stacks of patches: a cosine transform, a Hadamard transform, a threshold, and back, added up by atomics."""
+    """Stacks of patches: cosine transform, Hadamard transform, threshold, and the inverses, summed by atomics."""
     image, variance, most = launch.uniform(14, 17), 0.02, 4
     places, counts, _ = block_match(image, 12.0, most)
     window = launch.uniform(64, low=0.1)

@@ -104,8 +104,8 @@ def kl_div_forward(launch):
 
 @case("liger-kernel", "kl_div_fused", file="liger_kernel/ops/kl_div.py", kernel="_kldiv_kernel_forward")
 def kl_div_fused(launch):
-    """Triton 3.9 contracts a product into the first step of a butterfly sum unless told otherwise: lanes then hold sums
-    that differ in the last bit, and all of them store theirs to one word of shared memory."""
+    """By default Triton 3.9 contracts a product into the first step of a butterfly sum. Lanes then hold sums that differ in
+    the last bit, and all of them store theirs to one word of shared memory."""
     launch.finds("F036", "lanes store different sums to one word")
     kl_div_forward(launch)
     launch.fusion = True

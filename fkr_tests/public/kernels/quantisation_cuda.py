@@ -23,7 +23,7 @@ def top32_select(launch):
 
 @case("torchpq", "get_ioa", file=TORCHPQ + "get_ioa.cu", kernel="get_ioa")
 def get_ioa(launch):
-    """How many of the labels before are the same."""
+    """The number of earlier labels that are equal."""
     labels = launch.integers(0, 9, 128, dtype=np.int64)
     known = np.unique(labels)
     before = np.int64([(labels[:i] == labels[i]).sum() for i in range(128)])
@@ -64,7 +64,7 @@ def pq_decode(launch):
 
 @case("torchpq", "min_bmm", file=TORCHPQ + "minbmm.cu", kernel="min_bmm_tn")
 def min_bmm(launch):
-    """Tiles of 128 by 128 by 16 through registers and shared memory, then the least of each column."""
+    """Tiles of 128 by 128 by 16 through registers and shared memory, then the minimum of each column."""
     batch, rows, columns, inner = 2, 100, 90, 40
     a, b = launch.integers(-9, 9, batch, inner, rows).astype(np.float32), launch.integers(-9, 9, batch, inner, columns).astype(np.float32)
     product = np.einsum("bkm,bkn->bmn", a, b)
@@ -99,7 +99,7 @@ def marlin_order(bits):
 
 @case("optimum-quanto", "marlin_repack", file=QUANTO + "marlin/gptq_marlin_repack.cu", kernel="gptq_marlin::marlin_repack_kernel<256, 4, true>")
 def marlin_repack(launch):
-    """Weights of four bits into the order of Marlin's product, eight stages of cp.async ahead; rows permuted."""
+    """4-bit weights, reordered for Marlin's product, with eight stages of cp.async; rows permuted."""
     inner, columns = 64, 128
     w, order = launch.integers(0, 16, inner, columns).astype(np.uint32), launch.random.permutation(inner).astype(np.uint32)
     shift = (4 * np.arange(8, dtype=np.uint32))

@@ -45,7 +45,7 @@ def mm_seq_fp32i8(launch):
 
 @case("rwkv", "mm_one_fp32i8", file=OPERATORS, kernel="kernel_mm_one_fp32i8")
 def mm_one_fp32i8(launch):
-    """A vector by a matrix of bytes, the vector split over blocks that add by atomics."""
+    """A vector times a matrix of bytes. Blocks handle parts of the vector and add by atomics."""
     inner, columns = 50, 90
     x, w, mx, rx, my, ry, y = mm8(launch, 1, inner, columns)
     launch.cuda((4, 1), (1, 128), [inner, columns, In(x), In(w), columns, In(mx), In(rx), In(my), In(ry),

@@ -9,7 +9,7 @@ SAMPLING = "triton_csprng/sampling.py"
 
 @case("spconv-triton", "candidates", file=PAIRS, kernel="_candidates_kernel")
 def candidates(launch):
-    """Where each active site lands for each offset of a strided kernel of 3 by 3, as a linear index."""
+    """The output position of each active site for each offset of a strided 3 by 3 kernel, as a linear index."""
     sites, kernel, shape, stride, pad = 60, 9, (9, 8), 2, 1
     index = np.stack([launch.integers(0, 2, sites), launch.integers(0, 17, sites), launch.integers(0, 15, sites)], 1)
     offset = np.stack(np.meshgrid(range(3), range(3), indexing="ij"), 2).reshape(9, 2).astype(np.int32)
@@ -107,7 +107,7 @@ def chacha20_blocks(launch):
     after = state.copy()
     after[:, 12] += np.uint32(5)
     after[:, 13] += after[:, 12] < 5
-    # The vector of section 2.3.2 of the RFC, so that this reference is one.
+    # The test vector of section 2.3.2 of the RFC validates this reference.
     key = np.frombuffer(bytes(range(32)), "<u4")
     known = np.uint32([0x61707865, 0x3320646e, 0x79622d32, 0x6b206574, *key, 1, 0x09000000, 0x4a000000, 0])
     assert chacha20(known)[0] == 0xe4e7f110

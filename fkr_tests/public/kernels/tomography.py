@@ -10,7 +10,7 @@ PD = "ccpi/cuda_kernels/TV_PD_GPU_kernels.cuh"
 
 
 def shifted(x, axis, by):
-    """Neighbours along an axis; beyond an edge the one on the other side."""
+    """Neighbours along an axis; beyond an edge the neighbour on the other side."""
     size = x.shape[axis]
     index = np.arange(size) + by
     return np.take(x, np.where((index < 0) | (index >= size), np.arange(size) - by, index), axis)
@@ -18,7 +18,7 @@ def shifted(x, axis, by):
 
 @case("httomolibgpu", "median3d", file=HTTOMO + "median_kernel.cu", kernel="median_general_kernel3d<unsigned short, 3>")
 def median3d(launch):
-    """27 neighbours in local memory, sorted by bubbles; beyond the volume stands the voxel's own coordinate."""
+    """27 neighbours in local memory, bubble-sorted; beyond the volume the voxel's own coordinate is used."""
     z, m, n = 4, 9, 10
     x = launch.integers(0, 5000, z, m, n, dtype=np.uint16)
     index = []
@@ -49,8 +49,8 @@ def generate_mask(launch):
 
 @case("httomolibgpu", "calc_metrics", file=HTTOMO + "calc_metrics.cu", kernel="calc_metrics_kernel<true, true>")
 def calc_metrics(launch):
-    """Correlation of overlapping windows: sums of a block by trees in shared memory. Warps that are late read the next
-    tree's leaves, so that no result can be expected: only what is found is compared."""
+    """Correlation of overlapping windows: block sums by trees in shared memory. Late warps read the leaves of the next tree,
+    so that the result is undefined: only the findings are compared."""
     launch.finds("F036", "no barrier stands between reading a sum and storing the leaves of the next")
     launch.finds("F050", "the same within a warp")
     rows, width, positions, window = 37, 60, 5, 20
@@ -126,7 +126,7 @@ def primal_dual_3d(launch):
 
 @case("tomobar", "generate_filtersinc", file=TOMOBAR + "generate_filtersync.cu", kernel="generate_filtersinc")
 def generate_filtersinc(launch):
-    """One warp of 30 threads, so that the trees of sums are ragged; with more warps the result depends on who is first."""
+    """One warp of 30 threads, so that the trees of sums are ragged. With more warps the result depends on their order."""
     launch.finds("F050", "the second sum is stored where other lanes may not have read the first one yet")
     a, n, multiplier = 1.1, 300, 2.5
     w = -np.pi + np.arange(n) * 2 * np.pi / n
@@ -146,7 +146,7 @@ def c2dfftshift(launch):
 
 @case("tomobar", "gather", file=TOMOBAR + "fft_us_kernels.cu", kernel="gather_kernel")
 def gather(launch):
-    """Samples of a polar grid spread over a cartesian one, by atomic additions to both halves of a float2."""
+    """Samples of a polar grid, spread over a Cartesian one by atomic additions to both halves of a float2."""
     m, mu, n, projections = 2, 0.02, 8, 5
     g, theta = launch.normal(1, projections, n, 2), launch.uniform(projections, low=0.1, high=1.4)
     f = np.zeros((1, 2 * n, 2 * n, 2))
@@ -177,7 +177,7 @@ def tv_kernel2d(launch):
 
 @case("ccpi-regularisation", "pd_projection", file=PD, kernel="Proj_funcPD2D_iso_kernel")
 def pd_projection(launch):
-    """The second quotient is by what the first one has left: both read P1 anew."""
+    """The second quotient uses the result of the first: both read P1 again."""
     p, q = launch.normal(14, 20), launch.normal(14, 20)
     norm = np.sqrt(np.maximum(p * p + q * q, 1))
     launch.cuda((2, 2), (16, 8), [InOut(p, p / norm, rtol=1e-5), InOut(q, q / norm, rtol=1e-5), 20, 14])
