@@ -19,7 +19,7 @@ namespace ptxkit::testing {
 // Both variants of every kernel: the debug build must compute the same as the release build, and must not trap.
 inline constexpr std::string_view kVariants[] = {"release", "debug"};
 
-// The embedded PTX of a kernel for sm_90. The test fails if there is none.
+// The embedded PTX of a kernel for compute capability 9.0. Throws if there is none.
 const kernels::KernelImage& kernel_image(std::string_view name, std::string_view variant = "release");
 
 // A record in the buffer of a debug build; docs/dsl.md describes the layout.
