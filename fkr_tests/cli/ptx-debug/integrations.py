@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""The GitHub Action and the pre-commit hooks do what their definitions say, as far as it can be tested offline: the
+"""The GitHub Action, the workflow and the pre-commit hooks do what their definitions say, as far as it can be tested offline: the
 YAML parses, every input is used, and the steps run as the runner would run them.
 
 usage: integrations.py REPO PTX_DEBUG; exits 77 without the Debian package python3-yaml."""
@@ -111,5 +111,26 @@ def check_hooks():
     return len(hooks)
 
 
+def check_workflow():
+    """The project's own workflow: its commands exist, and the Action is given inputs that it has."""
+    workflow = load(f"{REPO}/.github/workflows/ci.yml")
+    commands = set()
+    for name, job in workflow["jobs"].items():
+        assert job["timeout-minutes"] <= 90 and job["container"].startswith("debian:"), name
+        assert [step["uses"].split("@")[0] for step in job["steps"] if "uses" in step][0] == "actions/checkout", name
+        for step in job["steps"]:
+            if "run" in step:
+                commands.add(shlex.split(step["run"])[0])
+            elif step["uses"].startswith("./"):
+                assert f"{REPO}/{step['uses']}" == f"{REPO}/./tools/ptx-debug/action", step
+                assert set(step["with"]) <= set(action["inputs"]), set(step["with"]) - set(action["inputs"])
+                assert os.path.exists(f"{REPO}/{step['with']['files']}"), step
+    for command in (".ci/run", "./dev"):
+        assert command in commands and os.access(f"{REPO}/{command}", os.X_OK), (command, commands)
+    assert workflow[True] == {"push": {"branches": ["main"]}, "pull_request": None}  # YAML reads `on` as true
+    return len(workflow["jobs"])
+
+
 check_action()
+print(f"the workflow has {check_workflow()} jobs")
 print(f"the Action ran with {len(action['inputs'])} inputs, {check_hooks()} hooks ran")
