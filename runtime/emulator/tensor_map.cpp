@@ -2,6 +2,7 @@
 #include "runtime/emulator/tensor_map.hpp"
 
 #include <algorithm>
+#include <cstddef>
 #include <cstring>
 
 #include <fmt/format.h>
@@ -17,14 +18,18 @@ constexpr uint64_t kMark = 0x70616d726f736e65;  // "ensormap"
 static_assert(sizeof(TensorMap) + sizeof kMark <= kTensorMapBytes);
 
 // Conditions of both kinds of map.
+bool is_element(Type type) {
+  static constexpr Type kElements[] = {Type::u8,   Type::u16,   Type::u32,       Type::s32,      Type::u64,
+                                       Type::s64,  Type::f16,   Type::f32,       Type::f64,      Type::bf16,
+                                       Type::tf32, Type::b4x16, Type::b4x16_p64, Type::b6x16_p32};
+  return std::ranges::find(kElements, type) != std::end(kElements);
+}
+
 Result<void> check_tensor(const TensorMap& map) {
   if (map.rank < 1 || map.rank > 5) return fail(fmt::format("rank {} of a tensor map is not within 1 to 5", map.rank));
   if (map.address == 0 || map.address % 16)
     return fail(fmt::format("address {:#x} of a tensor is no multiple of 16", map.address));
-  static constexpr Type kElements[] = {Type::u8,   Type::u16,   Type::u32,       Type::s32,      Type::u64,
-                                       Type::s64,  Type::f16,   Type::f32,       Type::f64,      Type::bf16,
-                                       Type::tf32, Type::b4x16, Type::b4x16_p64, Type::b6x16_p32};
-  if (std::find(std::begin(kElements), std::end(kElements), map.element) == std::end(kElements))
+  if (!is_element(map.element))
     return fail(fmt::format("a tensor cannot have elements of type {}", ptx::text(map.element)));
   if (map.flushes && map.element != Type::f32 && map.element != Type::tf32)
     return fail(fmt::format("elements of type {} cannot be flushed", ptx::text(map.element)));
@@ -121,6 +126,15 @@ Result<void> check_interleave(const TensorMap& map) {
   return {};
 }
 
+// Whether the enumerations and flags of a stored map have values of their types: a kernel may write its bytes.
+bool has_valid_fields(std::span<const uint8_t> stored) {
+  const auto is_below = [&](size_t offset, unsigned count) { return stored[offset] < count; };
+  return is_element(static_cast<Type>(stored[offsetof(TensorMap, element)])) &&
+         is_below(offsetof(TensorMap, swizzle), 4) && is_below(offsetof(TensorMap, swaps_halves), 2) &&
+         is_below(offsetof(TensorMap, flushes), 2) && is_below(offsetof(TensorMap, fills_with_nan), 2) &&
+         is_below(offsetof(TensorMap, is_im2col), 2);
+}
+
 }  // namespace
 
 uint32_t elements_of_a_unit(const TensorMap& map) {
@@ -178,6 +192,8 @@ Result<void> check_tensor_map(const TensorMap& map) {
   const unsigned span_bytes = 16u << static_cast<unsigned>(map.swizzle);
   if (map.swizzle != TensorSwizzle::none && row_bytes > span_bytes && !map.interleave_bytes)
     return fail(fmt::format("a row of a box has {} bytes, more than the {} that are swizzled", row_bytes, span_bytes));
+  if (map.chunk_bytes != 16 && map.chunk_bytes != 32 && map.chunk_bytes != 64)
+    return fail(fmt::format("chunks of {} bytes: expected 16, 32 or 64", map.chunk_bytes));
   if (map.chunk_bytes != 16 && map.swizzle != TensorSwizzle::bytes_128)
     return fail(fmt::format("chunks of {} bytes in spans of {}: expected 16, or 32 and 64 in spans of 128",
                             map.chunk_bytes, map.swizzle == TensorSwizzle::none ? 0 : span_bytes));
@@ -200,8 +216,11 @@ Result<TensorMap> decode_tensor_map(std::span<const uint8_t, kTensorMapBytes> by
   uint64_t mark = 0;
   std::memcpy(&mark, bytes.data(), sizeof mark);
   if (mark != kMark) return fail("no tensor map is here", "", "make one with emulator::encode(TensorMap)");
+  const auto stored = bytes.subspan(sizeof mark, sizeof(TensorMap));
+  if (!has_valid_fields(stored))
+    return fail("a tensor map with a field that no encoding has", "", "change it with tensormap.replace alone");
   TensorMap map;
-  std::memcpy(&map, bytes.data() + sizeof mark, sizeof map);
+  std::memcpy(&map, stored.data(), sizeof map);
   return map;
 }
 

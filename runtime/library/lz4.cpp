@@ -38,10 +38,13 @@ codec::Policy policy_of(Where where) {
 }  // namespace
 
 struct Lz4::State {
-  explicit State(unsigned cpu_threads) : executor(cpu_threads), copies(std::max(1u, executor.thread_count() / 4)) {}
+  State(unsigned cpu_threads, Where where) : executor(cpu_threads) {
+    if (where == Where::both) copies.emplace(std::max(1u, executor.thread_count() / 4));
+  }
 
-  codec::Executor executor, copies;
-  std::unique_ptr<Backend> backend;  // last: it uses the other members
+  codec::Executor executor;
+  std::optional<codec::Executor> copies;  // of Where::both
+  std::unique_ptr<Backend> backend;       // last: it uses the other members
 
   template <class Do>
   Result<void> run(const codec::CodecJob& job, Do work) {
@@ -66,12 +69,12 @@ Result<Lz4> Lz4::open(Lz4Settings settings) {
 }
 
 Result<Lz4> Lz4::open_unguarded(Lz4Settings& settings) {
-  auto state = std::make_unique<State>(settings.cpu_threads);
+  auto state = std::make_unique<State>(settings.cpu_threads, settings.where);
   codec::BackendRequest request;
   request.policy = policy_of(settings.where);
   if (settings.expected_bytes != 0) request.raw_bytes = settings.expected_bytes;
   request.calibration_path = settings.calibration_path;
-  request.copy_executor = &state->copies;
+  if (state->copies) request.copy_executor = &*state->copies;
   request.devices = settings.devices;
   request.find_image = kernels::find_kernel_image;
   if (settings.log) {

@@ -122,7 +122,9 @@ TEST_F(Sandbox, ProgramsRunWhereTheUserNamedOne) {
             0)
       << "the folder for temporary files may be written";
   fs::remove(folder + "/../escaped");
-  EXPECT_EQ(within(needs, [] { return std::system("exec 2>/dev/null; echo x >>/etc/passwd") == 0 ? 1 : 0; }), 0);
+  if (::access("/etc/passwd", W_OK) == 0) {  // others cannot write it without a sandbox either
+    EXPECT_EQ(within(needs, [] { return std::system("exec 2>/dev/null; echo x >>/etc/passwd") == 0 ? 1 : 0; }), 0);
+  }
   EXPECT_EQ(within(needs, [] { return error_of(::socket(AF_INET, SOCK_STREAM, 0)); }), EPERM);
 }
 

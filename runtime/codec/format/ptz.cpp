@@ -211,6 +211,7 @@ Result<PtzArchive> PtzArchive::open(const RandomAccess& file) {
   if (number_at<uint32_t>(footer, 28) != kPtzEndMagic) {
     return fail("truncated: the file does not end with a block table", name, "read it in order instead");
   }
+  if (number_at<uint32_t>(footer, 24) != 0) return fail("a reserved field of the footer is not 0", name);
   const auto count = number_at<uint64_t>(footer, 0);
   if (count > (file.size_bytes() - kLeast) / kPtzBlockHeaderBytes)
     return fail("the block table is larger than the file", name);
@@ -244,6 +245,9 @@ Result<PtzArchive> PtzArchive::open(const RandomAccess& file) {
     raw_bytes += block.raw_bytes;
   }
   if (at + kPtzBlockHeaderBytes != table_at) return fail("the table's entries do not fill the file", name);
+  PtzEntry end{};
+  if (auto done = file.read_at(at, end); !done) return tl::unexpected(done.error());
+  if (end != PtzEntry{}) return fail("the blocks do not end with zeros", name);
   if (number_at<uint64_t>(footer, 8) != raw_bytes) {
     return fail("the table's entries are not of as many bytes as its end says", name);
   }

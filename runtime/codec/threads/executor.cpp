@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstdint>
 #include <limits>
+#include <numeric>
 #include <utility>
 
 #include <sched.h>
@@ -24,7 +25,10 @@ std::vector<unsigned> usable_cores() {
       if (CPU_ISSET(core, &set)) cores.push_back(core);
     }
   }
-  if (cores.empty()) cores.resize(std::max(1u, std::thread::hardware_concurrency()));
+  if (cores.empty()) {  // more cores than a cpu_set_t holds
+    cores.resize(std::max(1u, std::thread::hardware_concurrency()));
+    std::iota(cores.begin(), cores.end(), 0u);
+  }
   return cores;
 }
 

@@ -1,4 +1,6 @@
 // Tensor copies: boxes in both directions, at the edges, swizzled; and invalid maps.
+#include <array>
+#include <cstring>
 #include <numeric>
 #include <tuple>
 
@@ -213,6 +215,34 @@ TEST(Tensor, MistakesAreFound) {
     each.box[0] = 16;
     each.swizzle = TensorSwizzle::bytes_32;
   }));
+  EXPECT_TRUE(refused([](TensorMap& each) { each.chunk_bytes = 48; }));
+}
+
+// A kernel may write any bytes over a map: what no encoding has is refused before it is used as a map.
+TEST(Tensor, AMapOfAnyBytesIsRefusedOrValid) {
+  TensorMap map = kBox;
+  map.address = 4096;
+  map.size = {16, 8};
+  map.stride_bytes = {64};
+  const auto encoded = encode(map);
+  ASSERT_TRUE(encoded);
+  std::array<uint8_t, kTensorMapBytes> bytes{};
+  std::memcpy(bytes.data(), encoded->data(), bytes.size());
+  ASSERT_TRUE(decode_tensor_map(bytes));
+  unsigned refused_count = 0;
+  for (size_t at = 0; at < sizeof(uint64_t) + sizeof(TensorMap); ++at) {
+    for (const uint8_t value : {uint8_t{2}, uint8_t{4}, uint8_t{40}, uint8_t{255}}) {
+      auto damaged = bytes;
+      damaged[at] = value;
+      const auto decoded = decode_tensor_map(damaged);
+      refused_count += !decoded;
+      if (!decoded || !check_tensor_map(*decoded)) continue;
+      EXPECT_LE(row_pitch_bytes(*decoded), 256u * 16) << at << " " << unsigned{value};
+      EXPECT_LE(static_cast<unsigned>(decoded->swizzle), 3u) << at;
+    }
+  }
+  // The mark, the element's type, the swizzle and the four flags.
+  EXPECT_GE(refused_count, 4u * 8 + 2 + 3 + 4 * 4);
 }
 
 }  // namespace

@@ -157,6 +157,8 @@ TEST(Ptz, EveryFlippedByteOfTheFrameIsRefused) {
     EXPECT_TRUE(!back.has_value() || *back == raw) << at;
     const bool is_frame = at < format::kPtzHeaderBytes + format::kPtzBlockHeaderBytes || at >= file.size() - 144;
     EXPECT_FALSE(back.has_value() && is_frame) << at;
+    const bool is_read_by_the_table = at < format::kPtzHeaderBytes || at >= file.size() - 144;
+    EXPECT_FALSE(is_read_by_the_table && PtzArchive::open(format::MemoryFile(bad, "bad")).has_value()) << at;
   }
 }
 

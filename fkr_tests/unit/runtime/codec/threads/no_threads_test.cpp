@@ -140,7 +140,9 @@ TEST(ThrowingWork, OfAnyStageIsAnError) {
           });
       EXPECT_EQ(memory.reserved_bytes(), 0u);
       EXPECT_EQ(done.has_value(), bad_stage == 3);
-      if (!done) EXPECT_EQ(done.error().what, "no memory left");
+      if (!done) {
+        EXPECT_EQ(done.error().what, "no memory left");
+      }
     }
   }
 }
