@@ -39,7 +39,7 @@ RuleResult shared_addressing_64(Context& context) {
     }
     const auto& reg = context.function().registers[analyses.ssa().value(base.id).reg];
     findings.push_back(
-        finding_at(context, access.instruction, Severity::high, Tier::proved,
+        finding_at(context, access.instruction, Severity::medium, Tier::proved,
                    fmt::format("expected a 32-bit shared address, found the 64-bit register {}", reg.name()),
                    "compute the address with mov.u32 and 32-bit arithmetic"));
   }
