@@ -130,7 +130,7 @@ class Kernel {
   // --- markers ---
   // Writes one record (id, thread, value) to the debug buffer, in debug builds only. docs/dsl.md describes the layout.
   void mark(u32 id, Where where = Where::current()) {
-    if (is_debug()) trace_->mark(id, trace_->constant(Scalar::u64, 0), where);
+    if (is_debug()) trace_->mark(id, trace_->constant(Scalar::uint64, 0), where);
   }
   template <DeviceOperand V>
   void mark(u32 id, const V& value, Where where = Where::current()) {
@@ -140,7 +140,7 @@ class Kernel {
  private:
   template <Rate R>
   Expr<u32, R> special(Intrinsic id, Where where) {
-    return Expr<u32, R>({trace_, trace_->intrinsic(id, Scalar::u32, {}, where)});
+    return Expr<u32, R>({trace_, trace_->intrinsic(id, Scalar::uint32, {}, where)});
   }
   template <Space S, class T, u32 Count, size_t Align, Rate R>
   Span<S, T, Align, R> array(const char* name, Where where) {
@@ -255,20 +255,20 @@ void Kernel::range(const B& begin, const E& end, const S& step, Body&& body, Whe
 
 inline Expr<u32, Rate::warp> Kernel::warp(Where where) {
   const Value index =
-      trace_->binary(Binary::shr, Scalar::u32, thread(where).value(), trace_->constant(Scalar::u32, 5), where);
+      trace_->binary(Binary::shr, Scalar::uint32, thread(where).value(), trace_->constant(Scalar::uint32, 5), where);
   return Expr<u32, Rate::warp>({trace_, index});
 }
 
 template <class Body>
 void Kernel::once_per_warp(Body&& body, Where where) {
-  const Traced first =
-      apply(Compare::eq, Scalar::u32, Located<u32, Rate::thread>(lane(where), where), Operand{nullptr, {}, 0, where});
+  const Traced first = apply(Compare::eq, Scalar::uint32, Located<u32, Rate::thread>(lane(where), where),
+                             Operand{nullptr, {}, 0, where});
   if_(Expr<bool, Rate::thread>(first), std::forward<Body>(body), where);
 }
 template <class Body>
 void Kernel::once_per_block(Body&& body, Where where) {
-  const Traced first =
-      apply(Compare::eq, Scalar::u32, Located<u32, Rate::thread>(thread(where), where), Operand{nullptr, {}, 0, where});
+  const Traced first = apply(Compare::eq, Scalar::uint32, Located<u32, Rate::thread>(thread(where), where),
+                             Operand{nullptr, {}, 0, where});
   if_(Expr<bool, Rate::thread>(first), std::forward<Body>(body), where);
 }
 

@@ -153,7 +153,7 @@ Place Trace::align_down(Space space, const Place& place, size_t align, Where whe
   llvm::Value* address = rounded_down(s, space, s.node(place.address, where), align);
   if (place.bytes.node == nullptr) return {s.value(address)};
   llvm::Value* remainder = s.b.CreateAnd(address_number(s, space, place, where), align - 1);
-  return moved(s, place, address, s.b.CreateNeg(as_u64(s, Scalar::u64, remainder)), where);
+  return moved(s, place, address, s.b.CreateNeg(as_u64(s, Scalar::uint64, remainder)), where);
 }
 
 Value Trace::address(Space space, const Place& place, Where where) {
@@ -254,7 +254,7 @@ Value Trace::load_unaligned_u32(Space space, const Place& place, Where where) {
   s.at(where);
   llvm::Type* type = address_type(s, space);
   llvm::Type* word = s.b.getInt32Ty();
-  llvm::Value* base = accessed(s, place, bytes_of(Scalar::u32), where);
+  llvm::Value* base = accessed(s, place, bytes_of(Scalar::uint32), where);
   const auto word_at = [&](llvm::Value* any) { return emit_load(s, space, word, 4, rounded_down(s, space, any, 4)); };
   llvm::Value* low = word_at(base);
   // The word of the last byte. It is the same word if the address is aligned, so no word beyond the value is read.

@@ -321,7 +321,7 @@ class [[nodiscard]] Span {
   auto slice(const I& begin, const N& count, Where where = Where::current()) const {
     auto first = pointer_to(begin, where);
     constexpr Rate rate = widest(decltype(first)::kRate, detail::rate_or_block<N>(), R);
-    const Value size = materialise(data_.trace(), Scalar::u32, detail::operand<u32>(count, where));
+    const Value size = materialise(data_.trace(), Scalar::uint32, detail::operand<u32>(count, where));
     using First = decltype(first);
     return Span<S, T, First::kAlign, rate>(Ptr<S, T, First::kAlign, rate>(data_.trace(), first.place()),
                                            Expr<u32, rate>({&data_.trace(), size}), where);

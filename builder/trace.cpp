@@ -126,8 +126,8 @@ void Trace::State::at(Where where) {
 }
 
 llvm::Type* Trace::State::type(Scalar scalar) {
-  if (scalar == Scalar::f32) return llvm::Type::getFloatTy(context);
-  if (scalar == Scalar::f64) return llvm::Type::getDoubleTy(context);
+  if (scalar == Scalar::float32) return llvm::Type::getFloatTy(context);
+  if (scalar == Scalar::float64) return llvm::Type::getDoubleTy(context);
   return llvm::Type::getIntNTy(context, bits_of(scalar));
 }
 

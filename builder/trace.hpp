@@ -55,11 +55,11 @@ enum class ParameterKind : u8 { pointer, scalar };
 struct Parameter {
   std::string name;
   ParameterKind kind = ParameterKind::scalar;
-  Scalar scalar = Scalar::u32;  // the type of a scalar, or of a pointer's element
-  Space space = Space::global;  // of a pointer
-  size_t align = 1;             // of a pointer, in bytes; the launch guarantees it
-  bool writable = false;        // of a pointer
-  std::string size_parameter;   // of a span's pointer: the parameter with its element count
+  Scalar scalar = Scalar::uint32;  // the type of a scalar, or of a pointer's element
+  Space space = Space::global;     // of a pointer
+  size_t align = 1;                // of a pointer, in bytes; the launch guarantees it
+  bool writable = false;           // of a pointer
+  std::string size_parameter;      // of a span's pointer: the parameter with its element count
 };
 
 enum class Variant : u8 { release, checked, debug };  // debug is checked plus markers

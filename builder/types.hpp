@@ -46,7 +46,7 @@ using enum Space;
 
 constexpr bool is_wide(Space space) { return space != Space::shared; }
 
-enum class Scalar : u8 { pred, u8, u16, u32, u64, i8, i16, i32, i64, f32, f64 };
+enum class Scalar : u8 { pred, uint8, uint16, uint32, uint64, int8, int16, int32, int64, float32, float64 };
 
 template <class T>
 inline constexpr bool kIsScalar = false;
@@ -59,41 +59,41 @@ inline constexpr Scalar kScalarOf = Scalar::pred;
   template <>                                   \
   inline constexpr Scalar kScalarOf<type> = Scalar::code
 PTXKIT_SCALAR(bool, pred);
-PTXKIT_SCALAR(u8, u8);
-PTXKIT_SCALAR(u16, u16);
-PTXKIT_SCALAR(u32, u32);
-PTXKIT_SCALAR(u64, u64);
-PTXKIT_SCALAR(i8, i8);
-PTXKIT_SCALAR(i16, i16);
-PTXKIT_SCALAR(i32, i32);
-PTXKIT_SCALAR(i64, i64);
-PTXKIT_SCALAR(f32, f32);
-PTXKIT_SCALAR(f64, f64);
+PTXKIT_SCALAR(u8, uint8);
+PTXKIT_SCALAR(u16, uint16);
+PTXKIT_SCALAR(u32, uint32);
+PTXKIT_SCALAR(u64, uint64);
+PTXKIT_SCALAR(i8, int8);
+PTXKIT_SCALAR(i16, int16);
+PTXKIT_SCALAR(i32, int32);
+PTXKIT_SCALAR(i64, int64);
+PTXKIT_SCALAR(f32, float32);
+PTXKIT_SCALAR(f64, float64);
 #undef PTXKIT_SCALAR
 
 constexpr unsigned bits_of(Scalar scalar) {
   switch (scalar) {
     case Scalar::pred:
       return 1;
-    case Scalar::u8:
-    case Scalar::i8:
+    case Scalar::uint8:
+    case Scalar::int8:
       return 8;
-    case Scalar::u16:
-    case Scalar::i16:
+    case Scalar::uint16:
+    case Scalar::int16:
       return 16;
-    case Scalar::u32:
-    case Scalar::i32:
-    case Scalar::f32:
+    case Scalar::uint32:
+    case Scalar::int32:
+    case Scalar::float32:
       return 32;
-    case Scalar::u64:
-    case Scalar::i64:
-    case Scalar::f64:
+    case Scalar::uint64:
+    case Scalar::int64:
+    case Scalar::float64:
       return 64;
   }
   return 0;
 }
-constexpr bool is_float(Scalar scalar) { return scalar == Scalar::f32 || scalar == Scalar::f64; }
-constexpr bool is_signed(Scalar scalar) { return scalar >= Scalar::i8 && scalar <= Scalar::i64; }
+constexpr bool is_float(Scalar scalar) { return scalar == Scalar::float32 || scalar == Scalar::float64; }
+constexpr bool is_signed(Scalar scalar) { return scalar >= Scalar::int8 && scalar <= Scalar::int64; }
 const char* name_of(Scalar scalar);  // "u32", "pred", ...
 
 template <class T>

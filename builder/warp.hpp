@@ -69,8 +69,8 @@ Expr<u32, kRateOf<A>> ffs(const A& a, Where where = Where::current()) {
   const auto zero =
       Expr<bool, kRateOf<A>>(apply(Compare::eq, kScalarOf<ValueType<A>>, detail::operand<ValueType<A>>(bits, where),
                                    Operand{nullptr, {}, 0, where}));
-  const auto position = Expr<u32, kRateOf<A>>(
-      apply(Binary::add, Scalar::u32, detail::operand<u32>(ctz(bits, where), where), Operand{nullptr, {}, 1, where}));
+  const auto position = Expr<u32, kRateOf<A>>(apply(
+      Binary::add, Scalar::uint32, detail::operand<u32>(ctz(bits, where), where), Operand{nullptr, {}, 1, where}));
   return select(zero, 0, position, where);
   // The bits in reverse order.
 }
@@ -273,7 +273,7 @@ Expr<u32, Rate::thread> inclusive_sum(const A& a, Where where = Where::current()
 template <DeviceOperand A>
 Expr<u32, Rate::thread> exclusive_sum(const A& a, Where where = Where::current()) {
   const auto value = detail::expr_of(a);
-  return Expr<u32, Rate::thread>(apply(Binary::sub, Scalar::u32,
+  return Expr<u32, Rate::thread>(apply(Binary::sub, Scalar::uint32,
                                        detail::operand<u32>(inclusive_sum(value, where), where),
                                        detail::operand<u32>(value, where)));
 }

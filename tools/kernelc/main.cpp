@@ -46,9 +46,9 @@ void write_if_changed(const std::filesystem::path& path, const std::string& cont
 const char* type_of(const ptxkit::dsl::Parameter& parameter) {
   if (parameter.kind == ptxkit::dsl::ParameterKind::pointer) return "pointer";
   switch (parameter.scalar) {
-    case ptxkit::dsl::Scalar::u32:
+    case ptxkit::dsl::Scalar::uint32:
       return "u32";
-    case ptxkit::dsl::Scalar::u64:
+    case ptxkit::dsl::Scalar::uint64:
       return "u64";
     default:
       throw std::runtime_error("parameter " + parameter.name + " is neither a pointer nor u32 nor u64");
