@@ -106,7 +106,8 @@ TEST(Ptz, OfABlockByTheTableNothingElseIsRead) {
   const CountedFile counted(file);
   const auto archive = PtzArchive::open(counted);
   ASSERT_TRUE(archive.has_value()) << archive.error().message();
-  const uint64_t opening = format::kPtzHeaderBytes + format::kPtzFooterBytes + 6 * format::kPtzBlockHeaderBytes;
+  // The table's six entries and the end of the blocks.
+  const uint64_t opening = format::kPtzHeaderBytes + format::kPtzFooterBytes + 7 * format::kPtzBlockHeaderBytes;
   EXPECT_EQ(counted.read_bytes, opening);
   ASSERT_TRUE(read_ptz_block(*archive, 4).has_value());
   EXPECT_EQ(counted.read_bytes, opening + format::kPtzBlockHeaderBytes + archive->block(4).stored_bytes);
