@@ -1,4 +1,4 @@
-// See argument_spec.hpp. One row a scalar type; buffers by name.
+// See argument_spec.hpp.
 #include "tools/ptx-debug/argument_spec.hpp"
 
 #include <algorithm>
@@ -29,7 +29,7 @@ bool parse_whole(std::string_view text, T& value, int base) {
   return error == std::errc() && end == text.data() + text.size() && !text.empty();
 }
 
-// Decimal, or hexadecimal behind 0x.
+// Decimal, or hexadecimal after 0x.
 bool parse_unsigned(std::string_view text, uint64_t& value) {
   if (text.starts_with("0x") || text.starts_with("0X")) return parse_whole(text.substr(2), value, 16);
   return parse_whole(text, value, 10);

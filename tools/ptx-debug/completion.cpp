@@ -1,4 +1,4 @@
-// The same tree three times, each in the way its shell wants it.
+// Writes the same flag tree for three shells.
 #include <algorithm>
 
 #include <fmt/format.h>
@@ -38,7 +38,7 @@ std::string bash(const std::vector<VerbFlags>& verbs) {
     verb_names += verb.name + " ";
     options += fmt::format("      {}) COMPREPLY=($(compgen -W '{}' -- \"$word\")) ;;\n", verb.name, names_of(verb));
     for (const Flag& flag : verb.options) {
-      if (flag.kind == ValueKind::none || flag.value.starts_with("[")) continue;  // an optional value follows '='
+      if (flag.kind == ValueKind::none || flag.value.starts_with("[")) continue;  // an optional value: --name=VALUE
       for (const std::string& name : flag.names) {
         values += fmt::format("    '{} {}') {}; return ;;\n", verb.name, name, bash_values(flag));
       }
@@ -100,7 +100,7 @@ std::string zsh(const std::vector<VerbFlags>& verbs) {
     }
     for (const Flag& flag : verb.operands) {
       arms += " \\\n        " + quoted("*" + zsh_value(flag), kQuote);
-      break;  // '*' stands for all of them
+      break;  // '*' covers all operands
     }
     arms += "\n      ;;\n";
   }

@@ -35,15 +35,15 @@ std::string listed(const CLI::Option& option, const std::string& value) {
   return out;
 }
 
-// An option whose file may be left out, as --json: standard output then.
+// An option whose value may be omitted, such as --json; its output then goes to standard output.
 bool may_lack_path(const CLI::Option& option) { return option.get_type_name() == "[F]"; }
 
-// Names a file: the value is relative to the config file.
+// Whether the value names a file, which is relative to the config file.
 bool is_path(const CLI::Option& option) {
   return option.get_type_name() == "F" || option.get_type_name() == "DIR" || may_lack_path(option);
 }
 
-// What the command line would say; nothing where it would leave the option out.
+// The word that the command line would hold; nothing where it would omit the option.
 std::optional<std::string> as_word(const CLI::Option& option, const std::string& value, const fs::path& folder) {
   if (may_lack_path(option) && value == "false") return std::nullopt;
   if (value == "-" || (may_lack_path(option) && value == "true")) return "-";
@@ -51,8 +51,8 @@ std::optional<std::string> as_word(const CLI::Option& option, const std::string&
   return is_path(option) ? (folder / value).string() : listed(option, value);
 }
 
-// What a file that was found may set without further questions; of kFoundReads only files of the project, and --json
-// only to standard output. Everything else names a program or an output, or starts something on a GPU.
+// Options that a found config file may set freely. Those of kFoundReads may name only files of the project, and --json
+// only standard output. All other options name a program or an output, or start something on a GPU.
 constexpr std::string_view kFoundSets[] = {"assume-align", "check",   "color",  "fail-on", "falsify",
                                            "format",       "ignore",  "jobs",   "kernel",  "min-score",
                                            "profile",      "release", "replay", "select",  "verbose"};
@@ -60,7 +60,7 @@ constexpr std::string_view kFoundReads[] = {"baseline", "evidence", "launch", "s
 
 constexpr uint64_t kLargestFoundBytes = 1 << 20;
 
-// Whether a file that was found may say `name = value`.
+// Whether a found config file may contain `name = value`.
 bool may_set(const std::string& name, const std::string& value, const fs::path& folder, const std::string& project) {
   if (std::ranges::count(kFoundSets, name)) return true;
   if (name == "json") return value == "true" || value == "false" || value == "-";
@@ -68,16 +68,16 @@ bool may_set(const std::string& name, const std::string& value, const fs::path& 
   std::error_code error;
   const fs::path path = fs::weakly_canonical(fs::absolute(folder / value, error), error);
   if (error || !is_below(path.string(), project)) return false;
-  // What is not there is said by who reads it.
+  // The reader of a missing file reports it.
   return !fs::exists(path, error) || fs::is_regular_file(path, error) || fs::is_directory(path, error);
 }
 
-// Why a file that belongs to `owner` is not taken, if so.
+// Why the owner or the mode of a found config file rules it out; empty where neither does.
 std::string distrust(const RegularFile& file) {
   const uint32_t user = ::geteuid();
   if (file.owner != user && file.owner != 0)
     return fmt::format("it belongs to user {}, and neither to you (user {}) nor to root", file.owner, user);
-  // The group of a user's own has the user's number by custom.
+  // By convention a user's private group has the number of the user.
   if ((file.mode & S_IWGRP) != 0 && file.group != user) return fmt::format("its group {} may write it", file.group);
   if ((file.mode & S_IWOTH) != 0) return "everybody may write it";
   return "";
@@ -93,13 +93,13 @@ FoundConfig looked_at(const fs::path& path, const std::string& project) {
   return found;
 }
 
-// The options of a file, and where they stand.
+// The values of one option, and where they stand.
 struct Setting {
-  size_t line;  // the last one
+  size_t line;  // of the last value
   std::vector<std::string> values;
 };
 
-// `project`: of a file that was found; null where --config names it. Returns what is left out.
+// `project` is set for a found file and null for one that --config names. Returns the settings that were skipped.
 Result<std::vector<std::string>> apply_text(CLI::App& verb, const std::string& path, std::string_view text,
                                             const std::string* project) {
   std::map<std::string, CLI::Option*> options;
@@ -170,7 +170,7 @@ FoundConfig find_config() {
   std::error_code ignored;
   const fs::path start = fs::current_path(ignored);
   if (start.empty()) return {};
-  // The project ends where the repository begins, or with the working folder.
+  // The project is the git repository around the working folder, or else the working folder itself.
   fs::path project = start;
   for (fs::path folder = start;; folder = folder.parent_path()) {
     if (fs::exists(fs::symlink_status(folder / ".git", ignored))) {

@@ -1,4 +1,4 @@
-// The verbs that describe each module, as text or as JSON.
+// Verbs that describe each module, as text or as JSON.
 #pragma once
 
 #include <string>
@@ -13,7 +13,7 @@ struct Description {
   std::string (*json)(const ptx::Module&);  // an object, without a final newline
 };
 
-// Adds a verb with FILE..., --jobs and --json: one document {"schema": "ptxkit-VERB-1", "modules": [...]}.
+// Adds a verb with FILE..., --jobs and --json. The JSON is one document {"schema": "ptxkit-VERB-1", "modules": [...]}.
 void add_description(CLI::App& app, Action& action, const std::string& name, const std::string& help,
                      Description description);
 

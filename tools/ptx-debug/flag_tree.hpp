@@ -1,5 +1,5 @@
-// The verbs and options of the program as data, for shell completion and the man page: taken from the parser itself, so
-// that they cannot say something else than --help.
+// The verbs and options of the program as data, for shell completion and the man page. They are taken from the parser
+// itself, so they always agree with --help.
 #pragma once
 
 #include <string>
@@ -14,7 +14,7 @@ namespace ptxkit::tools {
 enum class ValueKind { none, words, rules, path, other };
 
 struct Flag {
-  std::vector<std::string> names;  // "-j", "--jobs"; of an operand its name, "FILE"
+  std::vector<std::string> names;  // "-j", "--jobs"; for an operand its name, "FILE"
   std::string value;               // "N", "text|json", as --help shows it
   ValueKind kind = ValueKind::none;
   std::vector<std::string> words;  // of `words` and `rules`
@@ -27,13 +27,13 @@ struct VerbFlags {
 };
 
 std::vector<VerbFlags> flag_tree(const CLI::App& app);
-std::string summary_of(const CLI::App& app);  // what the program is, in a line
+std::string summary_of(const CLI::App& app);  // one line on what the program is
 
-// Scripts that a shell reads. Precondition: `shell` is one of completion_shells().
+// The completion script for a shell. Precondition: `shell` is one of completion_shells().
 const std::vector<std::string>& completion_shells();  // "bash", "fish", "zsh"
 std::string completion_script(const std::vector<VerbFlags>& verbs, const std::string& shell);
 
-// ptx-debug(1) in the language of man(7).
+// The page ptx-debug(1), in the language of man(7).
 std::string man_page(const std::vector<VerbFlags>& verbs, const std::string& summary);
 
 }  // namespace ptxkit::tools

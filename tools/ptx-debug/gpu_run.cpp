@@ -25,7 +25,7 @@ struct ModuleVariable {
   std::string name;
 };
 
-// Device memory, host memory that kernels write to and that survives them, or a variable of the kernel's module.
+// An unused slot, device memory, mapped host memory that outlives the context, an object, or a module variable.
 using Memory = std::variant<std::monostate, DeviceMemory, PinnedMemory, GpuObject, ModuleVariable>;
 
 template <class T>
@@ -35,7 +35,7 @@ std::span<const uint8_t> byte_view(const T& bytes) {
 
 Result<uint64_t> place(const driver::ContextPointer& context, const driver::Stream& stream, const ArgumentSpec& spec,
                        Memory& memory) {
-  const size_t size_bytes = std::max<size_t>(spec.bytes.size(), 1);  // the driver gives no empty allocations
+  const size_t size_bytes = std::max<size_t>(spec.bytes.size(), 1);  // the driver refuses empty allocations
   if (spec.mapped) {
     auto pinned = PinnedMemory::allocate(context, size_bytes);
     if (!pinned) return tl::unexpected(pinned.error());
@@ -69,7 +69,7 @@ Result<Ending> wait(const driver::Stream& stream, double deadline_seconds, const
   }
 }
 
-// All that a launch holds of the device, released in this order's reverse.
+// All that a launch holds of the device. Members are destroyed in reverse order.
 struct Session {
   driver::ContextPointer context;
   driver::Stream stream;
@@ -100,7 +100,7 @@ std::string describe(const driver::Context& context) {
                      version % 1000 / 10);
 }
 
-// What a buffer holds after the run; nothing where it went with its context.
+// The content of a buffer after the run; nothing where it was lost with its context.
 Result<std::optional<std::vector<std::byte>>> content(const Memory& memory, size_t size_bytes,
                                                       const driver::Kernel& kernel, const driver::Stream& stream,
                                                       bool context_lives) {
@@ -172,7 +172,7 @@ Result<GpuOutcome> run_on_gpu(const KernelRun& run, double deadline_seconds, con
       if (!value) return tl::unexpected(value.error());
       const auto* const object = std::get_if<GpuObject>(&memory.back());
       set = object != nullptr ? object->bind(kernel.handle(), name) : kernel.write_variable(stream, name, *value);
-      if (set) set = stream.wait();  // `value` is read until then
+      if (set) set = stream.wait();  // the copy reads `value` until then
     }
     if (!set) return tl::unexpected(set.error());
   }
@@ -188,7 +188,8 @@ Result<GpuOutcome> run_on_gpu(const KernelRun& run, double deadline_seconds, con
   const auto ended = wait(stream, deadline_seconds, stop);
   outcome.timed_out = ended && *ended == Ending::deadline;
   outcome.interrupted = ended && *ended == Ending::stop;
-  if (!ended) outcome.status = context->api().stream_synchronize(stream.handle());  // the code: `ended` has a text
+  // Ask for the CUresult again: `ended` holds only its message.
+  if (!ended) outcome.status = context->api().stream_synchronize(stream.handle());
   const auto pieces = run.pieces();
   for (size_t i = 0; i < pieces.size(); ++i) {
     auto bytes =
@@ -196,7 +197,7 @@ Result<GpuOutcome> run_on_gpu(const KernelRun& run, double deadline_seconds, con
     if (!bytes) return tl::unexpected(bytes.error());
     outcome.buffers.push_back(std::move(*bytes));
   }
-  if (outcome.is_running()) (void)session->release();  // giving anything back would wait for the kernel
+  if (outcome.is_running()) (void)session->release();  // freeing anything would wait for the kernel
   return outcome;
 }
 

@@ -1,4 +1,4 @@
-// See inputs.hpp. Folders are walked without following links to folders, so that a walk ends.
+// See inputs.hpp. The walk does not follow links to folders, so it ends.
 #include "tools/ptx-debug/inputs.hpp"
 
 #include <algorithm>
@@ -24,13 +24,13 @@ namespace fs = std::filesystem;
 
 constexpr unsigned kMostJobs = 1024;
 
-// Walks a folder. A link to a file is followed only where that lies below the folder too: a foreign tree may link to
-// anything.
+// Walks a folder. It follows a link to a file only if the target lies below the folder: an untrusted tree may link to
+// any file.
 struct Walk {
   std::string real_root;
-  std::vector<std::string> files = {};  // regular ones, by name
-  size_t outside_count = 0;             // links that lead elsewhere
-  std::optional<Error> error = {};      // what could not be listed
+  std::vector<std::string> files = {};  // regular files, sorted by name
+  size_t outside_count = 0;             // links whose target lies outside
+  std::optional<Error> error = {};      // a folder that cannot be listed
 
   void add(const fs::path& folder) {
     std::error_code code;
@@ -56,7 +56,7 @@ struct Walk {
   }
 };
 
-// Whether the first bytes of a file look like something that may hold PTX.
+// Whether the name or the first bytes of the file suggest that it holds PTX.
 bool may_hold_ptx(const std::string& path) {
   if (path.ends_with(".ptx")) return true;
   if (path.ends_with(".cubin")) return false;
@@ -75,7 +75,8 @@ Error no_ptx(const std::string& path, const container::Contents& contents) {
           "compile with -gencode arch=compute_NN,code=compute_NN, which puts the PTX in as well"};
 }
 
-// Whether it is no text at all: a zero byte in it. Those at the end are the ones that NVRTC's programs write along.
+// Whether the text contains a zero byte before its end. Programs that save NVRTC's output often keep its final zero
+// byte.
 bool is_binary(std::string_view text) {
   const size_t first = text.find('\0');
   return first == 0 || (first != text.npos && first < text.find_last_not_of('\0'));

@@ -1,4 +1,4 @@
-// What a verb works on: every PTX text in the files and folders of its command line.
+// Inputs of a verb: every PTX text in the files and folders of its command line.
 #pragma once
 
 #include <functional>
@@ -22,31 +22,31 @@ class Verb;
 
 struct Inputs {
   std::vector<std::string> words;  // files, folders, "-"
-  unsigned jobs = 0;               // texts worked on at the same time; 0: as many as there are cores
+  unsigned jobs = 0;               // texts processed in parallel; 0: one per core
   SandboxOption sandbox = {};
 };
 
 // Adds FILE..., --jobs and --sandbox to a verb.
 void add_inputs(Verb& verb, Inputs& inputs);
 
-// What is wrong with them, if anything: standard input named twice.
+// Returns an error message where standard input is named twice or --sandbox is wrong; nothing otherwise.
 std::optional<std::string> fault(const Inputs& inputs);
 
-// A text, or a file or folder that none could be had from.
+// A PTX text, or an error for a file or folder.
 struct Input {
   container::PtxImage image;
-  std::string path;            // as on the command line, or found below it: the file that holds the image
-  std::optional<Error> error;  // then image is empty
+  std::string path;            // the file that holds the image: as on the command line, or found below a folder of it
+  std::optional<Error> error;  // where set, `image` is empty
 };
 
-// Hands out the texts in order: words as given, files of a folder by name. Below a folder, files named *.ptx count, and
-// fat binaries, ELF files and static libraries that hold PTX; cubins and what holds none are passed over. Errors: what
-// cannot be read, is damaged, or, named by a word of its own, holds no PTX.
+// Returns the texts in order: words as given, files of a folder by name. Below a folder it reads files named *.ptx, and
+// fat binaries, ELF files and static libraries that hold PTX; it skips cubins and all other files. Errors are returned
+// as Input::error: a file that cannot be read or is damaged, and a file named on the command line that holds no PTX.
 class ImageReader {
  public:
   explicit ImageReader(std::vector<std::string> words);
 
-  // Texts of about kBatchBytes together, so that memory stays bounded; empty at the end.
+  // Returns texts of about kBatchBytes in total, which bounds memory; empty at the end.
   std::vector<Input> next();
 
  private:
@@ -57,26 +57,26 @@ class ImageReader {
 
   std::vector<std::string> words_;
   size_t next_word_ = 0;
-  std::vector<std::string> pending_;  // of the folder that is being walked, last first
+  std::vector<std::string> pending_;  // files of the current folder, last first
   std::string folder_;
   size_t found_count_ = 0, passed_over_count_ = 0;
   std::vector<Input> batch_;
   size_t batch_bytes_ = 0;
 };
 
-// How a verb that works on one text describes its FILE, and that text: the file's own, the only one that a container
-// holds, or, where FILE is a name such as app:fatbin[0].sm_90.ptx, the one of that name. Errors: as above; a folder; a
-// container with several texts, whose names the error lists.
+// The help text for the FILE of a verb that reads one text, and the function that reads it: the file's own text, the
+// only text of a container, or, where FILE is a name such as app:fatbin[0].sm_90.ptx, the text of that name. Errors:
+// those of ImageReader; FILE is a folder; a container holds several texts, whose names the error lists.
 inline constexpr std::string_view kOneFile =
     "PTX file, or a fat binary, executable, object or library with one PTX in it; - is standard input";
 Result<container::PtxImage> read_one_image(const std::string& word);
 
-// The file that a text of this name lies in: itself, or the container that the name begins with, "app" of
-// "app:fatbin[0].sm_90.ptx"; what stands behind may come from the container. Empty where there is neither.
+// The file that holds the text of this name: the name itself, or the container that the name begins with, "app" of
+// "app:fatbin[0].sm_90.ptx". The rest of the name may come from the container. Empty where neither file exists.
 std::string file_of(const std::string& name);
 
-// For each text `take(work(image, path))`, or `refuse(path, error)`, in the order of the command line and on the
-// calling thread; `work` itself runs on several threads and must not throw.
+// Calls take(work(image, path)) for each text, or refuse(path, error). `take` and `refuse` run on the calling thread in
+// the order of the command line. `work` runs on several threads and must not throw.
 template <class Work, class Take, class Refuse>
 void for_each_image(const Inputs& inputs, const Work& work, const Take& take, const Refuse& refuse) {
   using Done = std::invoke_result_t<Work, container::PtxImage, const std::string&>;
@@ -97,30 +97,30 @@ void for_each_image(const Inputs& inputs, const Work& work, const Take& take, co
   }
 }
 
-// What a verb says of one text.
+// A verb's result for one text.
 struct Answer {
   rules::Status status = rules::Status::good;
   std::string text;            // for standard output
   std::string complaint = {};  // for standard error
 };
 
-// What stands around the answers, where they make one document.
+// The text around the answers, where they form one document.
 struct Frame {
   std::string head;
   std::function<void(Answer&)> each;  // called in order, before an answer is printed
   std::string tail;
-  bool is_ptx = false;  // the answers are printed as they are
+  bool is_ptx = false;  // print the answers byte for byte
 };
 
 // Around answers that are JSON values: {"schema": SCHEMA, KEY: [...]}.
 Frame json_list(std::string_view schema, std::string_view key);
 
-// Prints the answers in the order of the command line, as they come; returns the strongest exit code.
+// Prints the answers in the order of the command line as they arrive. Returns the highest exit code.
 int answer_each(std::string_view verb, const Inputs& inputs,
                 const std::function<Answer(container::PtxImage, const std::string& path)>& work,
                 const Frame& frame = {});
 
-// The answer for a text that parses; for another one its mistakes, as a complaint.
+// Returns work(module) for a text that parses; otherwise its diagnostics as a complaint.
 Answer answer_parsed(container::PtxImage image, const std::function<Answer(const ptx::Module&)>& work);
 
 }  // namespace ptxkit::tools

@@ -1,4 +1,4 @@
-// One launch as a command line asks for it, apart from where it runs.
+// One launch as the command line describes it, independent of the backend.
 #pragma once
 
 #include <atomic>
@@ -17,10 +17,10 @@ struct KernelRun {
   emulator::EntryInfo entry;
   uint32_t address_bits = 64;
   emulator::LaunchShape shape;
-  std::vector<ArgumentSpec> arguments;  // in the order of the parameters, then those of `bindings`
-  std::vector<std::string> bindings;    // variables of the module that hold what the last arguments say
+  std::vector<ArgumentSpec> arguments;  // one per parameter, then one per binding
+  std::vector<std::string> bindings;    // module variables that the last arguments initialise
 
-  // The pieces of all arguments: each has a buffer of its own or none.
+  // The pieces of all arguments, in order; each has at most one buffer.
   std::vector<const ArgumentSpec*> pieces() const {
     std::vector<const ArgumentSpec*> all;
     for (const ArgumentSpec& argument : arguments)
@@ -29,21 +29,21 @@ struct KernelRun {
   }
 };
 
-// What a GPU made of it.
+// The outcome of a KernelRun on a GPU.
 struct GpuOutcome {
   std::string device;        // "NVIDIA H200, sm_90, driver for CUDA 13.0"
-  int status = 0;            // CUresult of the wait; 0 where it ended well
+  int status = 0;            // CUresult of the wait; 0 on success
   bool timed_out = false;    // still running at the deadline
-  bool interrupted = false;  // still running when it was to stop
+  bool interrupted = false;  // still running when `stop` was set
   bool is_running() const { return timed_out || interrupted; }
-  // For each piece what its buffer holds now; nothing for scalars, and where the context died with the buffer.
+  // Final content of each piece's buffer; nothing for scalars, and for buffers that died with their context.
   std::vector<std::optional<std::vector<std::byte>>> buffers;
 };
 
-// Runs it on device $PTXKIT_DEVICE (default 0) and waits for its end, until `stop`, or at most `deadline_seconds` where
-// that is not 0. A kernel that is still running then cannot be stopped: the caller has to leave with std::_Exit.
-// Errors: no driver or device, text that the driver refuses, arguments that do not fit the parameters, a launch that is
-// refused.
+// Runs it on device $PTXKIT_DEVICE (default 0). Waits until the kernel ends, `stop` is set, or `deadline_seconds` have
+// passed, where that is not 0. A kernel that is still running cannot be stopped: the caller must leave with std::_Exit.
+// Errors: no driver or device, PTX that the driver rejects, arguments that do not fit the parameters, a launch that the
+// driver rejects.
 Result<GpuOutcome> run_on_gpu(const KernelRun& run, double deadline_seconds, const std::atomic<bool>& stop);
 
 }  // namespace ptxkit::tools

@@ -13,13 +13,13 @@
 namespace ptxkit::tools {
 namespace {
 
-// Of the handle or map; 0 of none. Its words have been looked at when the file was read.
+// The size of the handle or tensor map in bytes; 0 for an empty word. The word was checked when the file was read.
 uint64_t bytes_of_object(const std::string& spelling) {
   const auto spec = spelling.empty() ? std::nullopt : std::optional(parse_object_spec(spelling));
   return spec && *spec ? (*spec)->value_bytes() : 0;
 }
 
-// Why what a launch file says a parameter holds is not what it can hold; empty where it is.
+// Why the launch file's value does not fit the parameter; empty where it fits.
 std::string misfit(const ptx::Variable& parameter, const flow::ParameterFacts& facts, uint32_t address_bits) {
   const uint64_t size_bytes = parameter.is_array ? parameter.size_bytes : ptx::byte_width(parameter.type);
   const bool is_pointer = !parameter.is_array && size_bytes == address_bits / 8;

@@ -1,4 +1,5 @@
-// Entries and parameters of launch files that kernels have. A promise to something misspelt would be kept in silence.
+// Checks that kernels have the entries and parameters that launch files name. Without it a misspelt name would have no
+// effect and no message.
 #pragma once
 
 #include <set>
@@ -9,15 +10,16 @@
 
 namespace ptxkit::tools {
 
-// Complains on standard error; `launch` outlives it.
+// Reports on standard error. Keeps a reference to `launch`.
 class LaunchFileUse {
  public:
   explicit LaunchFileUse(const rules::LaunchSet& launch) : launch_(launch) {}
 
-  // Of parameters and variables that the module does not have, and of what does not fit those that it has.
+  // Reports parameters and variables that the module does not have, and values that do not fit the existing ones.
   void look_at(const ptx::Module& module);
 
-  // Entries of one file may be of kernels that are not looked at today; none at all is a mistake.
+  // Reports launch files of which no entry is a kernel of the inputs. Single unused entries are fine: their kernels may
+  // lie in other files.
   void complain_of_none() const;
 
  private:
@@ -25,7 +27,7 @@ class LaunchFileUse {
 
   const rules::LaunchSet& launch_;
   std::set<std::string, std::less<>> entries_;
-  std::vector<std::string> names_;  // of all kernels
+  std::vector<std::string> names_;  // of all kernels seen
 };
 
 }  // namespace ptxkit::tools

@@ -1,4 +1,4 @@
-// Launch files as the command line names them.
+// Reads the launch files that the command line names.
 #pragma once
 
 #include <string>
@@ -8,8 +8,8 @@
 
 namespace ptxkit::tools {
 
-// Adds a file's entries to `into`. Errors name the file, and what in it is wrong: words of objects too, which the rules
-// do not read and a launch would.
+// Adds a file's entries to `into`; an entry of the same name is replaced. Errors name the file and the mistake. The
+// words of objects are checked too: the rules do not read them, a launch does.
 Result<void> read_launch_file(const std::string& path, rules::LaunchSet& into);
 
 }  // namespace ptxkit::tools

@@ -1,5 +1,5 @@
-// ptx-debug: tries to refute PTX. This file knows the verbs' names, --version, --help and what wrong usage looks like;
-// each verb is a file of its own, verb_*.cpp.
+// ptx-debug: tries to refute PTX. This file holds the list of verbs, --version, --help and usage errors; each verb has
+// a file of its own, verb_*.cpp.
 #include <algorithm>
 #include <cstdio>
 #include <string>
@@ -134,7 +134,7 @@ int run(int argc, char** argv) {
   std::vector<std::string> verbs;
   for (CLI::App* verb : app.get_subcommands([](CLI::App*) { return true; })) {
     verbs.push_back(verb->get_name());
-    // Else CLI11 takes any value of --flag=VALUE, and --falsify=of for true.
+    // Otherwise CLI11 accepts any --flag=VALUE, and reads --falsify=of as true.
     for (CLI::Option* option : verb->get_options()) {
       if (option->get_items_expected_max() == 0) option->disable_flag_override();
     }
@@ -143,7 +143,7 @@ int run(int argc, char** argv) {
     return usage_error("", fmt::format("unknown verb '{}'{}", words.front(), did_you_mean(words.front(), verbs)));
   }
   try {
-    std::ranges::reverse(words);  // CLI11 takes a vector from its end
+    std::ranges::reverse(words);  // CLI11 reads the vector from its end
     app.parse(words);
   } catch (const CLI::CallForHelp&) {
     const auto chosen = app.get_subcommands();

@@ -1,4 +1,4 @@
-// man(7): a line that begins with '.' or ''' is a request, '\' begins an escape, '-' alone is a hyphen.
+// man(7): a line that begins with '.' or ''' is a request, '\' begins an escape, and a plain '-' is a hyphen.
 #include <fmt/format.h>
 
 #include "analyzer/analyze/identity.hpp"

@@ -6,7 +6,7 @@
 namespace ptxkit::tools {
 
 Result<NamePattern> NamePattern::parse(std::string_view option, const std::string& text) {
-  // libstdc++ otherwise calls itself once a character of the name, and runs out of stack on names of 20,000.
+  // Without this flag libstdc++ recurses once per character, and overflows the stack on names of 20,000 characters.
   constexpr auto kWithoutRecursion = std::regex_constants::__polynomial;
   NamePattern pattern;
   try {

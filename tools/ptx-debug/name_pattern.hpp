@@ -1,4 +1,4 @@
-// Which kernels or functions a regular expression on the command line means.
+// A regular expression on the command line that selects kernels or functions by name.
 #pragma once
 
 #include <regex>
@@ -11,7 +11,7 @@ namespace ptxkit::tools {
 
 class NamePattern {
  public:
-  // ECMAScript without back references. Errors: no such expression; the message begins with `option`.
+  // ECMAScript without back references. Error: not a valid expression; the message begins with `option`.
   static Result<NamePattern> parse(std::string_view option, const std::string& text);
 
   // Whether it matches somewhere in the name.

@@ -1,4 +1,4 @@
-// Words as options take them. CLI11's own conversion lets -4 pass as 2^64 - 4, and does not say what it expected.
+// Checks of option values. CLI11's own conversion accepts -4 as 2^64 - 4, and does not say what it expected.
 #pragma once
 
 #include <cstdint>
@@ -8,7 +8,7 @@
 
 namespace ptxkit::tools {
 
-// What is wrong with a word, for Option::check; empty where nothing is.
+// Returns what is wrong with the word, for Option::check; empty where it is right.
 using ValueCheck = std::function<std::string(const std::string& word)>;
 
 // A whole number from 0 to `most`.
@@ -17,7 +17,7 @@ ValueCheck whole_number(uint64_t most = std::numeric_limits<uint64_t>::max());
 // A number from 0 to `most`.
 ValueCheck number(double most = std::numeric_limits<double>::infinity());
 
-// The name of a file: an empty word is a variable that a script left unset.
+// The name of a file. An empty word is an error: a script left a variable unset.
 ValueCheck file_name();
 
 }  // namespace ptxkit::tools

@@ -1,5 +1,5 @@
-// The files that a verb writes, looked at before it begins: long work for nothing, and an input that is replaced by
-// what was made of it, are mistakes of the command line.
+// Checks the files that a verb writes before it begins. This prevents long work that cannot be saved, and an output
+// that overwrites an input.
 #pragma once
 
 #include <optional>
@@ -16,10 +16,11 @@ struct Output {
   std::string path;  // empty: none; "-": standard output
 };
 
-// What is wrong with them, if anything: two name one file, or one names an input. A device takes any number.
+// Returns an error message where two outputs name one file, or an output names an input; nothing otherwise. A device
+// may be named several times.
 std::optional<std::string> fault(std::span<const Output> outputs, std::span<const std::string> inputs);
 
-// Whether write_file could begin on each of them.
+// Error: write_file cannot open one of them.
 Result<void> check_all_writable(std::span<const Output> outputs);
 
 }  // namespace ptxkit::tools

@@ -16,9 +16,9 @@ namespace ptxkit::tools {
 namespace {
 
 constexpr size_t kBufferBytes = 1024;
-constexpr size_t kProcesses = 4;  // at the same time: they share the GPU, and each needs a context of its own
+constexpr size_t kProcesses = 4;  // in parallel; they share the GPU, each with a context of its own
 
-// "580.159.04" where the kernel module says so, else the CUDA version of the library.
+// "580.159.04" from the kernel module, or else the CUDA version of the library.
 std::string driver_version(const driver::Driver& driver) {
   std::ifstream file("/proc/driver/nvidia/version");
   std::string word;
@@ -81,7 +81,7 @@ Result<std::string> run_probe(const ProbeCase& which) {
 
 namespace {
 
-// What another process of this program said, as part of a message of this one.
+// The message of a child process, to be quoted in a message of this one.
 std::string without_prefix(std::string text) {
   constexpr std::string_view kName = "ptx-debug: ";
   if (text.starts_with(kName)) text.erase(0, kName.size());

@@ -8,7 +8,7 @@
 namespace ptxkit::tools {
 namespace {
 
-// Rules that a fault of the emulator speaks of, and those that are seen as one of them.
+// Rules that correspond to a fault of the emulator, directly or through a related rule.
 constexpr std::string_view kRunnable[] = {"F021", "F025", "F026", "F029", "F036", "F037", "F038",
                                           "F039", "F046", "F049", "F050", "F051", "F054", "F055",
                                           "F060", "F065", "F067", "F071", "F081", "F082", "F085"};
@@ -17,7 +17,7 @@ bool is_refuted(const rules::Finding& finding) {
   return finding.replay && finding.replay->outcome == rules::Replay::Outcome::refuted;
 }
 
-// A finding whose witness runs clean has no witness: the tier of those is the lowest.
+// A finding whose witness runs clean has no witness left, so it drops to the lowest tier.
 void settle(report::RuleVerdict& verdict) {
   auto& findings = verdict.result.findings;
   const auto refuted_count = static_cast<size_t>(std::ranges::count_if(findings, is_refuted));

@@ -1,13 +1,13 @@
-// `analyze --replay`: findings that a run could show, run on the emulator.
+// `analyze --replay`: runs findings on the emulator.
 #pragma once
 
 #include "analyzer/analyze/analysis.hpp"
 
 namespace ptxkit::tools {
 
-// Replays each finding of severity high or above, of a rule that the emulator has a fault for. Launches are made up
-// from the launch facts of `options`. A finding whose witness is refuted is `possible` from then on, at most medium,
-// and a rule that has no other is undecided; score and status follow.
+// Replays each finding of severity high or critical of a rule that the emulator has a fault for. The launch facts of
+// `options` shape the generated launches. A finding whose witness is refuted becomes `possible`, of severity medium at
+// most. A rule without another finding becomes undecided. Score and status are updated.
 void replay_findings(report::FileAnalysis& file, const report::AnalysisOptions& options);
 
 }  // namespace ptxkit::tools

@@ -1,4 +1,4 @@
-// --sandbox of the verbs that read texts of others: when the program gives up what these need not
+// --sandbox of the verbs that read untrusted texts: when the program gives up rights that these verbs do not need
 // (support/sandbox.hpp).
 #pragma once
 
@@ -13,20 +13,20 @@ namespace ptxkit::tools {
 class Verb;
 
 struct SandboxOption {
-  std::string when = "auto";  // "require", "off"
+  std::string when = "auto";  // or "require", "off"
 };
 
 void add_sandbox(Verb& verb, SandboxOption& option);
 
-// What is wrong with the word, if anything.
+// Returns an error message for an unknown word; nothing otherwise.
 std::optional<std::string> fault(const SandboxOption& option);
 
 struct SandboxReason {
-  std::string needs_gpu = {};  // the option that may use a GPU, whose driver opens what it likes; empty: none does
-  bool says_more = false;      // -v: what the kernel lacks
+  std::string needs_gpu = {};  // an option that may use a GPU, whose driver opens arbitrary files; empty: none
+  bool says_more = false;      // -v: also report what the kernel lacks
 };
 
-// Enters it where that was not forbidden. An exit code where it was required and cannot be had.
+// Enters the sandbox unless it is off. Returns an exit code where the sandbox is required and not available.
 std::optional<int> begin_sandbox(const SandboxOption& option, const SandboxNeeds& needs,
                                  const SandboxReason& reason = {});
 

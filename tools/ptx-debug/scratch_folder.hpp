@@ -1,4 +1,4 @@
-// A folder for what a verb needs while it runs; it goes away with the object.
+// A folder for the temporary files of a verb; the destructor removes it.
 #pragma once
 
 #include <cerrno>
@@ -14,8 +14,8 @@ namespace ptxkit::tools {
 
 class ScratchFolder {
  public:
-  // In the system's folder for temporary files, with a name that nobody foresees and for this user alone; path() is
-  // empty where none can be made, and error() says why.
+  // Creates the folder in the system's folder for temporary files, with an unpredictable name and access for this user
+  // alone. On failure path() is empty and error() says why.
   explicit ScratchFolder(std::string_view name) {
     std::error_code code;
     folder_ = std::filesystem::temp_directory_path(code);

@@ -1,4 +1,4 @@
-// Groups are what someone looks for ("is it the barriers?"), not the catalogue's categories.
+// Groups answer a user's question ("is it the barriers?"); they are not the categories of the catalogue.
 #include "tools/ptx-debug/selection.hpp"
 
 #include <algorithm>
@@ -56,7 +56,7 @@ Result<const rules::RuleInfo*> rule_called(const std::string& word) {
   for (const rules::RuleInfo& rule : rules::catalogue()) {
     if (same_ignoring_case(word, rule.id) || same_ignoring_case(word, rule.name)) return &rule;
     known.emplace_back(rule.name);
-    if (word.size() < rule.id.size()) known.emplace_back(rule.id);  // F51 for F051; of F102 every id is as near
+    if (word.size() < rule.id.size()) known.emplace_back(rule.id);  // F51 for F051; for F102 all ids are equally near
   }
   return fail(
       fmt::format("unknown rule '{}', expected F001 to F101 or a rule's name{}", word, did_you_mean(word, known)));

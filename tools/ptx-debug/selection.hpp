@@ -1,4 +1,4 @@
-// Which rules to run, from what the command line says: --falsify, --select, --check, --ignore.
+// Which rules to run, from --falsify, --select, --check and --ignore.
 #pragma once
 
 #include <string>
@@ -10,16 +10,16 @@
 namespace ptxkit::tools {
 
 struct SelectionWords {
-  bool falsify = false;             // start from the whole catalogue, not from the critical and high rules
-  std::vector<std::string> select;  // rules by id or name; with `check`, these alone are run
-  std::vector<std::string> check;   // groups, see check_groups()
-  std::vector<std::string> ignore;  // left out in the end
+  bool falsify = false;             // start from the whole catalogue, not only from the critical and high rules
+  std::vector<std::string> select;  // rules by id or name; `select` and `check` replace the default set
+  std::vector<std::string> check;   // names of groups, see check_groups()
+  std::vector<std::string> ignore;  // rules removed at the end
 };
 
-// Errors: a word that names no rule or group, with the nearest that does; a selection of which nothing is implemented.
+// Errors: a word that names no rule or group, with the nearest name; an empty selection.
 Result<report::RuleSet> select_rules(const SelectionWords& words);
 
-// The rule of id or name `word`, letter case aside.
+// The rule with this id or name, ignoring letter case.
 Result<const rules::RuleInfo*> rule_called(const std::string& word);
 
 std::vector<std::string> check_groups();         // "barriers", "loaded-value", ...

@@ -30,7 +30,7 @@ Result<std::optional<int>> run_shell(const std::string& command, std::chrono::mi
   const pid_t child = ::fork();
   if (child < 0) return fail(std::string("cannot start a process: ") + std::strerror(errno));
   if (child == 0) {
-    ::setpgid(0, 0);  // a group of its own, so that what it starts can be ended with it
+    ::setpgid(0, 0);  // a process group, so that kill() also ends its children
     const int nowhere = ::open("/dev/null", O_RDWR);
     if (nowhere < 0) ::_exit(127);
     for (const int descriptor : {0, 1, 2}) ::dup2(nowhere, descriptor);

@@ -1,4 +1,4 @@
-// A command of the user's, run by /bin/sh with a bound on its time.
+// Runs a user's command with /bin/sh and a time limit.
 #pragma once
 
 #include <chrono>
@@ -13,8 +13,8 @@ namespace ptxkit::tools {
 // `text` as one word of a shell command.
 std::string shell_quoted(std::string_view text);
 
-// Exit status of the command as a shell has it (128 + N after signal N); nothing where it ran longer than `limit`, when
-// it and what it started are killed. Its input is empty, its output goes nowhere.
+// Returns the exit status as a shell reports it (128 + N after signal N). Returns nothing where the command ran longer
+// than `limit` or a stop was requested; its process group is then killed. Input and output are /dev/null.
 Result<std::optional<int>> run_shell(const std::string& command, std::chrono::milliseconds limit);
 
 }  // namespace ptxkit::tools

@@ -1,4 +1,4 @@
-// Every file is read once, whatever names lead to it; a missing one is remembered as missing.
+// Each file is read once, whatever names lead to it. Missing files are cached as missing.
 #include "tools/ptx-debug/sources.hpp"
 
 #include <algorithm>

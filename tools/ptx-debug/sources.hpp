@@ -1,9 +1,9 @@
-// The text behind `.loc`: lines of the C++ or CUDA file that a PTX was made from, where that file is at hand.
+// Source text behind `.loc`: lines of the C++ or CUDA file that a PTX was compiled from, where the file exists.
 //
-// The name comes from the PTX, and may be anything: only regular files of at most 8 MiB are read, 128 MiB of them in
-// all, and only below the folder of the PTX, the working folder and the folders that --source-root names, after links
-// are followed. Below the first two, files and folders whose names begin with a dot (.git, .ssh) are left out, and
-// neither counts where it is the root of the file system.
+// The file's name comes from the PTX, so it is untrusted. Only regular files of at most 8 MiB are read, 128 MiB in
+// total, and after resolving links they must lie below the folder of the PTX, the working folder, or a folder of
+// --source-root. Below the first two, names that begin with a dot (.git, .ssh) are excluded, and neither folder counts
+// if it is the root of the file system.
 #pragma once
 
 #include <cstdint>
@@ -20,13 +20,13 @@ class SourceFiles {
  public:
   explicit SourceFiles(const std::vector<std::string>& source_roots = {});
 
-  // Line `number`, from 1, without surrounding blanks; nothing where there is no such file or line.
+  // Line `number`, counted from 1, without surrounding blanks; nothing where there is no such file or line.
   std::optional<std::string> line(const std::string& ptx_path, const std::string& file, uint32_t number);
 
   // The whole file; nothing where there is none.
   std::optional<std::string> text(const std::string& ptx_path, const std::string& file);
 
-  // How many files were there and lie where none is shown from.
+  // How many existing files were refused because they lie outside these folders.
   size_t outside_count() const { return outside_.size(); }
 
  private:
@@ -44,7 +44,7 @@ class SourceFiles {
   std::vector<std::string> roots_;                                     // real paths
   std::string working_folder_;                                         // real path
   std::map<std::string, std::string> folders_;                         // real path of the folder of each PTX
-  std::map<std::pair<std::string, std::string>, SharedSource> found_;  // by that folder and the name in the PTX
+  std::map<std::pair<std::string, std::string>, SharedSource> found_;  // by real folder and the name in the PTX
   std::map<std::string, SharedSource> read_;                           // by real path
   std::map<std::string, bool> outside_;                                // real paths
   uint64_t read_bytes_ = 0;

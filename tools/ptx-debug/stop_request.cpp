@@ -10,7 +10,7 @@ namespace ptxkit::tools {
 namespace {
 
 std::atomic<bool> is_requested = false;
-static_assert(std::atomic<bool>::is_always_lock_free);  // what a signal's handler may touch
+static_assert(std::atomic<bool>::is_always_lock_free);  // a signal handler may touch nothing else
 
 void request(int) { is_requested = true; }
 

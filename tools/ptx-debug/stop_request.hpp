@@ -1,15 +1,15 @@
-// Work that may go on for long is stopped by Ctrl-C or a deadline and still says what it has.
+// Stops long work on Ctrl-C or at a deadline, so that it can still report partial results.
 #pragma once
 
 #include <atomic>
 
 namespace ptxkit::tools {
 
-// Turns true at SIGINT and SIGTERM from the first call on, unless the parent has them ignored. A second signal ends the
-// program as it would have without.
+// Becomes true at SIGINT and SIGTERM after the first call, unless the parent process ignores these signals. A second
+// signal has its default effect.
 const std::atomic<bool>& stop_request();
 
-// The same after `seconds`; at once for 0.
+// Sets the same flag after `seconds`; at once for 0.
 void request_stop_after(double seconds);
 
 }  // namespace ptxkit::tools

@@ -1,4 +1,4 @@
-// What a verb of ptx-debug is: a subcommand that, when chosen, leaves behind what to do.
+// A verb of ptx-debug: a subcommand that stores its work in an Action when the command line names it.
 #pragma once
 
 #include <functional>
@@ -11,7 +11,7 @@ class App;
 
 namespace ptxkit::tools {
 
-// Runs the chosen verb and gives the exit code of the program.
+// Runs the chosen verb and returns the exit code of the program.
 using Action = std::function<int()>;
 
 // Each adds its subcommand to `app`; CLI11 sets `action` when the command line names it.
@@ -35,13 +35,13 @@ void add_run(CLI::App& app, Action& action);
 void add_stats(CLI::App& app, Action& action);
 void add_trace(CLI::App& app, Action& action);
 
-// Says on standard error what is wrong with the command line and where to read on; returns 64.
+// Prints the mistake and where to read more on standard error; returns 64.
 int usage_error(std::string_view verb, std::string_view what);
 
-// Writes to standard output; on failure says so on standard error. Whether everything was written. What is unsafe to
-// show (support/printable.hpp) becomes '?'.
+// Writes to standard output, with characters that are unsafe to show (support/printable.hpp) replaced by '?'. Reports a
+// failure on standard error. Returns whether everything was written.
 bool print(std::string_view text);
-// The same as it is: PTX, and documents that have seen to it themselves.
+// The same without replacement: for PTX, and for documents that are already safe.
 bool print_bytes(std::string_view text);
 
 void complain(std::string_view what);  // "ptx-debug: what", on standard error, as one line

@@ -1,4 +1,5 @@
-// `ptx-debug analyze FILE...`: the catalogue against every kernel of every file, a report, an exit code.
+// `ptx-debug analyze FILE...`: checks every kernel of every file against the catalogue, writes a report and returns an
+// exit code.
 #include <algorithm>
 #include <bit>
 #include <cstdlib>
@@ -42,17 +43,17 @@ namespace {
 
 constexpr uint32_t kLargestAlignmentBytes = 1 << 16;
 
-// Of a file with more, so many are judged and written before the next ones.
+// Files with more kernels are judged and written in parts of this size.
 constexpr size_t kPartKernels = 500;
 
-// The command line as given; everything is checked before the first file is read.
+// The options as given. All are checked before the first file is read.
 struct Arguments {
   Inputs inputs;
   SelectionWords selection;
   std::optional<double> minimum_percent;
   std::string fail_on;
   std::string format = "text";    // of standard output
-  std::string html, json, sarif;  // where to; empty: none
+  std::string html, json, sarif;  // paths; empty: none
   std::string baseline, write_baseline;
   std::string colour = "auto";
   std::string profile = "root-cause";
@@ -76,7 +77,7 @@ bool wants_colour(const std::string& colour) {
   return isatty(STDOUT_FILENO) && !(no_color && *no_color) && terminal && std::string_view(terminal) != "dumb";
 }
 
-// The word is one of `known`, or what to say of it.
+// Returns an error message where `word` is not one of `known`.
 std::optional<std::string> unknown_word(std::string_view option, const std::string& word,
                                         const std::vector<std::string>& known) {
   if (std::ranges::find(known, word) != known.end()) return std::nullopt;
@@ -90,7 +91,7 @@ std::vector<Output> outputs_of(const Arguments& arguments) {
           {"--write-baseline", arguments.write_baseline}};
 }
 
-// What is wrong with the arguments, if anything.
+// Returns an error message for invalid arguments; nothing otherwise.
 std::optional<std::string> fault(const Arguments& arguments) {
   if (arguments.assume_align_bytes != 0 && !std::has_single_bit(arguments.assume_align_bytes)) {
     return fmt::format("--assume-align: expected a power of two up to {}, found {}", kLargestAlignmentBytes,
@@ -112,8 +113,8 @@ std::optional<std::string> fault(const Arguments& arguments) {
   return fault(arguments.inputs);
 }
 
-// The documents of one report, which grow as files are judged. Standard output gets its own piece by piece; one that
-// goes to a file is kept, because files appear whole or not at all.
+// The documents of one report, which grow as files are judged. The one for standard output is printed piece by piece.
+// Those for files are kept until the end, because a file is replaced as a whole or not at all.
 class Documents {
  public:
   Documents(const Arguments& arguments, const report::AnalysisOptions& options, const report::SourceLine& source_line) {
@@ -138,7 +139,7 @@ class Documents {
     for (Kept& each : kept_) each.text.append(each.document->add(file));
   }
 
-  // Whether everything was written.
+  // Writes the ends of all documents. Returns whether everything was written.
   bool end() {
     held_ += printed_->end(totals_);
     flush();
@@ -151,7 +152,7 @@ class Documents {
     return is_written_;
   }
 
-  // --kernel names nothing of what is there; then nothing was printed.
+  // Whether --kernel matched no kernel; then nothing was printed.
   bool has_skipped_all() const { return has_skipped_ && !has_examined_; }
   const report::Totals& totals() const { return totals_; }
 
@@ -170,13 +171,13 @@ class Documents {
   }
 
   void flush() {
-    is_written_ = is_written_ && print_bytes(held_);  // says only once what is wrong
+    is_written_ = is_written_ && print_bytes(held_);  // the first failure alone is reported
     held_.clear();
   }
 
   report::Totals totals_;
   std::unique_ptr<report::Document> printed_;
-  std::string held_;  // of it, not yet printed
+  std::string held_;  // part of `printed_` that is not yet printed
   std::vector<Kept> kept_;
   bool has_examined_ = false, has_skipped_ = false;
   bool is_written_ = true;
@@ -286,7 +287,7 @@ int analyze_files(const Arguments& arguments) {
         auto file = std::make_shared<report::FileAnalysis>(
             report::analyze(std::move(image.text), std::move(image.name), options, kPartKernels));
         if (arguments.replay) replay_findings(*file, options);
-        // Only HTML has pictures of the code.
+        // Only the HTML report draws the code.
         if (!page && file->is_last_part) report::release_statements(*file);
         return file;
       },
@@ -325,7 +326,7 @@ int analyze_files(const Arguments& arguments) {
   return rules::exit_code(written ? documents.totals().status : rules::Status::unreadable);
 }
 
-// Adds what a config file that was found says and the command line does not; says what of it is not taken.
+// Applies a found config file to the options that the command line did not set. Reports settings that are skipped.
 Result<void> apply_found_config(CLI::App& verb) {
   const FoundConfig found = find_config();
   if (found.path.empty()) return {};

@@ -23,7 +23,7 @@ int draw(const CfgOptions& options) {
   if (options.dot == options.svg) return usage_error("cfg", "expected one of --dot and --svg");
   const auto pattern = NamePattern::parse("--kernel", options.kernel);
   if (!pattern) return usage_error("cfg", pattern.error().message());
-  std::vector<std::string> names, places;  // of the functions drawn; the text of each before it
+  std::vector<std::string> names, places;  // of the drawn functions; `places` are TEXT:NAME
   std::string out;
   const auto work = [&](container::PtxImage image, const std::string&) {
     return answer_parsed(std::move(image), [&](const ptx::Module& module) {
@@ -40,12 +40,12 @@ int draw(const CfgOptions& options) {
     });
   };
   Inputs in_order = options.inputs;
-  in_order.jobs = 1;  // `work` gathers
+  in_order.jobs = 1;  // `work` appends to shared variables
   if (const int code = answer_each("cfg", in_order, work); code != 0) return code;
   if (names.empty())
     return usage_error("cfg", fmt::format("no function with instructions matches '{}'", options.kernel));
   if (options.svg && names.size() > 1) {
-    // A fat binary has the same kernel for several targets.
+    // A fat binary may hold the same kernel for several targets.
     const bool are_told_apart = std::set<std::string>(names.begin(), names.end()).size() == names.size();
     return usage_error("cfg", fmt::format("an SVG image shows one function, name it with --kernel: {}",
                                           fmt::join(are_told_apart ? names : places, ", ")));

@@ -1,4 +1,4 @@
-// `ptx-debug check FILE...`: the front end alone; does this text parse, and if not, what is wrong where.
+// `ptx-debug check FILE...`: parses each text and reports its syntax errors.
 #include <algorithm>
 #include <memory>
 

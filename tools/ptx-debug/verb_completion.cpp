@@ -1,4 +1,4 @@
-// `ptx-debug completion SHELL` and `ptx-debug man`: what the flag tree says, for shells and for man(1).
+// `ptx-debug completion SHELL` and `ptx-debug man`: print the flag tree for shells and for man(1).
 #include <algorithm>
 #include <memory>
 

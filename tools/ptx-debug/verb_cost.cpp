@@ -1,4 +1,4 @@
-// `ptx-debug cost FILE...`: what each text's @pz_cost block says its kernel takes, for inputs of given sizes.
+// `ptx-debug cost FILE...`: the memory and threads that each text's @pz_cost block states for inputs of given sizes.
 #include <memory>
 #include <optional>
 
@@ -23,7 +23,7 @@ struct CostOptions {
   Inputs inputs;
   std::vector<uint64_t> sizes = {256 << 10, 4 << 20};
   uint64_t item_count = 1;
-  std::optional<uint64_t> coded_bytes;  // without: as many as N, since what is not shorter is stored as it is
+  std::optional<uint64_t> coded_bytes;  // default: N bytes, because input that does not shrink is stored raw
   bool json = false;
 
   kernels::LaunchSize launch(uint64_t input_bytes) const {

@@ -1,5 +1,5 @@
-// `ptx-debug diff A B`: what two PTX files, or all that two binaries or folders hold, do differently.
-// Exit codes as diff(1) has them: 0 the same, 1 different; trouble is 10, 11 or 64.
+// `ptx-debug diff A B`: semantic differences between two PTX files, or between all texts of two binaries or folders.
+// Exit codes as in diff(1): 0 the same, 1 different; trouble is 10, 11 or 64.
 #include <algorithm>
 #include <map>
 #include <memory>
@@ -20,7 +20,7 @@ namespace {
 
 constexpr int kDifferentExitCode = 1;
 
-// The texts of one side by their names without the word that they were found under, so that both sides' names agree.
+// The texts of one side by name. Names omit the word of the command line, so that both sides' names agree.
 struct Side {
   std::map<std::string, ptx::ParseResult> modules;
   rules::Status status = rules::Status::good;

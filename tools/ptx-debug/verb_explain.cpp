@@ -1,5 +1,5 @@
-// `ptx-debug explain F081`: the rule's page of docs/rules/, which is compiled in; for a rule without a page, its row of
-// the catalogue.
+// `ptx-debug explain F081`: prints the rule's page of docs/rules/, which is compiled in; for a rule without a page, its
+// row of the catalogue.
 #include <memory>
 
 #include <fmt/format.h>

@@ -1,4 +1,4 @@
-// `ptx-debug info FILE...`: what a module declares: levels, producer, kernels with their parameters, functions,
+// `ptx-debug info FILE...`: the declarations of a module: levels, producer, kernels with their parameters, functions,
 // variables.
 #include "analyzer/inspect/module_info.hpp"
 #include "tools/ptx-debug/description.hpp"

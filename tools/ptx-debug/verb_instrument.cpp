@@ -1,6 +1,6 @@
-// `ptx-debug instrument FILE -o OUT` and `ptx-debug crash-analyze --debug-buffer F --ptx F`: markers into PTX, and from
-// the markers to the place. Exit codes: 0 done, or every thread ended; 3 some threads did not end; 10 the text does not
-// parse or cannot be instrumented; 11 a file cannot be read, written or used; 64 wrong usage.
+// `ptx-debug instrument FILE -o OUT` adds markers to PTX; `ptx-debug crash-analyze --debug-buffer F --ptx F` finds the
+// location of a crash from them. Exit codes: 0 done, or every thread ended; 3 some threads did not end; 10 the text
+// does not parse or cannot be instrumented; 11 a file cannot be read, written or used; 64 wrong usage.
 #include <algorithm>
 #include <bit>
 #include <charconv>
@@ -82,7 +82,7 @@ struct CrashWords {
   SandboxOption sandbox;
 };
 
-// "716" or "deadline"; false for anything else.
+// Accepts a CUDA error code such as "716", "deadline", or an empty word; returns false for anything else.
 bool parse_ending(std::string_view word, instrument::Ending& ending) {
   if (word.empty()) return true;
   ending.deadline = word == "deadline";
@@ -149,7 +149,7 @@ int analyze_crash(const CrashWords& words) {
     if (!read) return fail_with(read.error(), rules::Status::unreadable);
     map = std::move(*read);
   } else {
-    // The default markers again; the ring's length is the buffer's. Nothing in the buffer says that it was so.
+    // Assume the default markers and a ring that fills the buffer. Nothing in the buffer can confirm this.
     complain(fmt::format("without --markers these are taken for the markers of 'ptx-debug instrument {}' without --at",
                          words.ptx));
     instrument::Options options;

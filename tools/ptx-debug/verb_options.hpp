@@ -1,5 +1,5 @@
-// Describes the verbs of ptx-debug and their options. CLI11 stands behind it, in verb_options.cpp: its header costs a
-// compiler several seconds for each source that includes it.
+// Describes the verbs of ptx-debug and their options. verb_options.cpp hides CLI11 from the verbs: its header costs
+// several seconds of compile time in each source.
 #pragma once
 
 #include <functional>
@@ -14,16 +14,16 @@ class Option;
 
 namespace ptxkit::tools {
 
-// An option or an operand of a verb. Each function adds to its description and gives the same option back.
+// An option or operand of a verb. Each function extends its description and returns the option.
 class Option {
  public:
   explicit Option(CLI::Option* option) : option_(option) {}
 
   Option required() const;
-  Option type_name(const std::string& shown) const;  // of its value, in --help
-  Option check(const ValueCheck& fault_of) const;    // of each value
-  Option repeated() const;                           // takes one value each time it is given, and keeps all
-  Option comma_separated() const;                    // a value may be several
+  Option type_name(const std::string& shown) const;  // of the value, in --help
+  Option check(const ValueCheck& fault_of) const;    // applied to each value
+  Option repeated() const;                           // one value each time it is given; all are kept
+  Option comma_separated() const;                    // a value may be a list
 
  private:
   CLI::Option* option_;
@@ -38,7 +38,7 @@ class Verb {
   template <class T>
   Option option(const std::string& names, T& target, const std::string& help);
   Option flag(const std::string& names, bool& target, const std::string& help);
-  // Called once the command line has named the verb and its options are read.
+  // Called after the command line has named the verb and its options are read.
   void callback(std::function<void()> chosen);
 
   CLI::App& app() const { return *app_; }  // the subcommand itself

@@ -1,4 +1,4 @@
-// `ptx-debug print FILE...`: PTX in one canonical layout, made from the tree; or as it is stored.
+// `ptx-debug print FILE...`: prints PTX in one canonical layout, from the tree, or as it is stored.
 #include <memory>
 
 #include <fmt/format.h>
@@ -19,7 +19,7 @@ struct PrintOptions {
 };
 
 Answer print_image(const PrintOptions& options, container::PtxImage image) {
-  // Where there may be several texts, a comment says which one follows.
+  // Where several texts are possible, a comment names the next one.
   const bool is_alone = options.inputs.words.size() == 1 && options.inputs.words.front() == image.name;
   std::string text = is_alone ? "" : fmt::format("// {}\n", printable(image.name));
   if (options.raw) return {rules::Status::good, text + image.text};

@@ -1,5 +1,5 @@
-// `ptx-debug probe [-o F]`: the experiment behind F021, F081 and F082 on the GPU at hand. Exit codes: 0 as in the
-// shipped evidence, 1 otherwise, 11 no GPU, or a file cannot be written; 64 wrong usage.
+// `ptx-debug probe [-o F]`: runs the experiment behind F021, F081 and F082 on the local GPU. Exit codes: 0 results as
+// in the shipped evidence, 1 otherwise, 11 no GPU, or a file cannot be written; 64 wrong usage.
 #include <charconv>
 #include <cstdlib>
 #include <ctime>
@@ -59,7 +59,7 @@ int run_one(const std::string& word) {
   const auto line = run_probe(which);
   if (!line) return fail_with(line.error());
   print(*line);
-  std::_Exit(0);  // the context may be dead: nothing is given back to it
+  std::_Exit(0);  // the context may be dead: release nothing
 }
 
 int run_experiment(const ProbeWords& words) {

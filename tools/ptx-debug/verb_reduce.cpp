@@ -1,6 +1,6 @@
-// `ptx-debug reduce FILE --when COMMAND`: the smallest PTX for which the command still fails. Exit codes: 0 reduced,
-// 10 the text does not parse, 11 a file cannot be read or written, 64 wrong usage, which a command that does not fail
-// on FILE is.
+// `ptx-debug reduce FILE --when COMMAND`: finds a smaller PTX for which the command still fails. Exit codes: 0 reduced,
+// 10 the text does not parse, 11 a file cannot be read or written, 64 wrong usage, including a command that does not
+// fail on FILE.
 #include <algorithm>
 #include <chrono>
 #include <cstdlib>
@@ -29,7 +29,7 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-// What a shell answers when there is no such program, or one that cannot be started.
+// Exit statuses of a shell: the program cannot be executed, or does not exist.
 constexpr int kCannotStart = 126, kNotFound = 127;
 
 struct ReduceOptions {
@@ -69,14 +69,14 @@ int reduce_file(const ReduceOptions& options) {
   }
 
   const ScratchFolder scratch("ptx-reduce");
-  // Without one the texts would be written into the working folder, under the name of the input.
+  // Without it the candidates would be written into the working folder, under the name of the input.
   if (scratch.path().empty()) return fail_with(scratch.error(), rules::Status::unreadable);
   const std::string name = options.file == "-" ? "stdin.ptx" : std::filesystem::path(options.file).filename().string();
   const std::string candidate = scratch.path() / name;
   const std::string command = with_file(options.command, candidate);
   const std::atomic<bool>& stop = stop_request();
   const auto deadline = Clock::now() + std::chrono::seconds(options.seconds);
-  std::optional<Error> broken;  // files cannot be written, or processes not started: nothing more is tried
+  std::optional<Error> broken;  // a file cannot be written or a process not started; the search ends
   std::optional<int> first_status;
   const auto still_fails = [&](const std::string& ptx) {
     if (const auto written = write_file(candidate, ptx); !written) {

@@ -1,4 +1,4 @@
-// `ptx-debug rules`: the catalogue, and which of it this version runs.
+// `ptx-debug rules`: lists the catalogue and the rules that this version runs.
 #include <memory>
 
 #include <fmt/format.h>

@@ -1,6 +1,7 @@
-// `ptx-debug run FILE --entry E --grid X --block X --arg SPEC...`: one launch on the emulator, with the sanitizer, or
-// on a GPU. Exit codes: 0 ran clean, 3 faults found, 10 the text does not parse or reached what cannot be run, 11 a
-// file cannot be read or written or there is no GPU, 64 wrong usage, which a launch that does not fit the kernel is.
+// `ptx-debug run FILE --entry E --grid X --block X --arg SPEC...`: runs one launch on the emulator, with the sanitizer,
+// or on a GPU. Exit codes: 0 ran clean, 3 faults found, 10 the text does not parse or the kernel reached an unsupported
+// instruction, 11 a file cannot be read or written or there is no GPU, 64 wrong usage, including a launch that does not
+// fit the kernel.
 #include <algorithm>
 #include <charconv>
 #include <cstdlib>
@@ -144,7 +145,7 @@ struct RunSettings {
   double deadline_seconds = 0;
 };
 
-// What is wrong with the words that are no file and no argument; otherwise they are in `run` and `settings`.
+// Reads all options but the file and the arguments into `run` and `settings`. Returns an error message for a wrong one.
 std::optional<std::string> read_settings(const RunOptions& options, KernelRun& run, RunSettings& settings) {
   if (options.json == "-" && options.sarif == "-")
     return "--json and --sarif: standard output can hold one of them; give the other a file";
@@ -173,23 +174,23 @@ std::optional<std::string> read_settings(const RunOptions& options, KernelRun& r
   return std::nullopt;
 }
 
-// What a run has to say, whichever backend it was on.
+// The report of a run, the same for both backends.
 struct RunReport {
   std::string text;
   nlohmann::ordered_json json;
   std::string sarif;
-  std::vector<std::optional<std::vector<std::byte>>> buffers;  // as GpuOutcome has them
+  std::vector<std::optional<std::vector<std::byte>>> buffers;  // as in GpuOutcome
   int exit_code = 0;
-  bool has_live_kernel = false;  // that nothing can be waited for any more
+  bool has_live_kernel = false;  // waiting for anything would hang
 };
 
-// The launch's arguments in device memory, and where each piece's buffer is; 0 where it has none.
+// The launch's arguments, and the address of each piece's buffer in device memory; 0 for a piece without one.
 struct PlacedArguments {
   std::vector<emulator::Address> addresses;
   std::vector<emulator::Argument> arguments;
 };
 
-// The value of a piece whose buffer, if it has one, lies at `address`.
+// The value of a piece; `address` is that of its buffer, if it has one.
 Result<std::vector<std::byte>> piece_value(emulator::Device& device, const ArgumentSpec& piece,
                                            emulator::Address address, uint32_t address_bits) {
   if (piece.object) return object_value(device, *piece.object, address);
@@ -232,7 +233,7 @@ Result<PlacedArguments> place_arguments(const KernelRun& run, emulator::Device& 
   return placed;
 }
 
-// The buffers of all pieces after the launch; a variable's content where a binding gave it.
+// Reads the buffers of all pieces after the launch, and the module variables that bindings initialised.
 Result<void> read_buffers(const KernelRun& run, const PlacedArguments& placed, const emulator::Device& device,
                           const emulator::Program& program, RunReport& report) {
   for (size_t i = 0; i < run.arguments.size(); ++i) {
@@ -314,7 +315,7 @@ Result<RunReport> run_cuda(const KernelRun& run, const RunSettings& settings, co
   return report;
 }
 
-// Standard output, the buffers' files, JSON and SARIF; the exit code of it all.
+// Writes standard output, the buffers' files, JSON and SARIF. Returns the exit code.
 int deliver(const RunReport& report, const KernelRun& run, const RunOptions& options) {
   const bool written = options.json == "-" || options.sarif == "-" || print(report.text);
   const auto pieces = run.pieces();
@@ -360,7 +361,7 @@ int run_kernel(const RunOptions& options) {
   KernelRun run;
   RunSettings settings;
   if (const auto what = read_settings(options, run, settings)) return usage_error("run", *what);
-  settings.launch.stop = &stop_request();  // before anything that takes long
+  settings.launch.stop = &stop_request();  // install the signal handlers before long work
   if (const auto what = fault(options.sandbox)) return usage_error("run", *what);
   const Output outputs[] = {{"--json", options.json}, {"--sarif", options.sarif}};
   if (const auto what = fault(outputs, {&options.file, 1})) return usage_error("run", *what);
@@ -426,7 +427,7 @@ int run_kernel(const RunOptions& options) {
                                                    : usage_error("run", report.error().message());
   }
   const int exit_code = deliver(*report, run, options);
-  if (report->has_live_kernel) std::_Exit(exit_code);  // whatever ends in an orderly way would wait for the kernel
+  if (report->has_live_kernel) std::_Exit(exit_code);  // a regular exit would wait for the kernel
   return exit_code;
 }
 

@@ -1,5 +1,6 @@
-// `ptx-debug trace -- PROGRAM...`: runs a CUDA program, saves every PTX that it hands to the driver, and analyzes each.
-// Exit codes: as of `analyze` over the PTX found; 11 where the program cannot be started or a file cannot be written.
+// `ptx-debug trace -- PROGRAM...`: runs a CUDA program, saves every PTX that it passes to the driver, and analyzes
+// each. Exit codes: as of `analyze` over the PTX found; 11 where the program cannot be started or a file cannot be
+// written.
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
@@ -43,7 +44,8 @@ int fail_with(const Error& error) {
   return rules::exit_code(rules::Status::unreadable);
 }
 
-// Ctrl-C ends the program, as it would without a trace, and what it loaded until then is still told: system(3) does so.
+// Ignores Ctrl-C in this process, as system(3) does: it ends the traced program, and the images loaded until then are
+// still reported.
 class KeyboardIsTheirs {
  public:
   KeyboardIsTheirs() {
@@ -61,8 +63,8 @@ class KeyboardIsTheirs {
   sighandler_t before_[std::size(kSignals)];
 };
 
-// Runs the program with the library preloaded; its exit status as a shell has it. That it cannot be started is known
-// from a pipe that a successful exec closes, and not from a status that the program may have as well.
+// Runs the program with the library preloaded. Returns its exit status as a shell reports it. A failed exec is reported
+// through a pipe, which a successful exec closes; an exit status could not be told from the program's own.
 Result<int> run_traced(const std::vector<std::string>& program, const fs::path& library, const fs::path& images) {
   std::vector<char*> words;
   for (const std::string& word : program) words.push_back(const_cast<char*>(word.c_str()));
@@ -96,7 +98,7 @@ Result<int> run_traced(const std::vector<std::string>& program, const fs::path& 
   return WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status);
 }
 
-// What was loaded, each text once.
+// A distinct text that was loaded.
 struct Loaded {
   std::string path;  // in the output folder
   std::string call;  // "cuModuleLoadData", of the first time
@@ -133,7 +135,7 @@ int trace(const TraceWords& words) {
     ImageReader reader({path.string()});
     for (auto batch = reader.next(); !batch.empty(); batch = reader.next()) {
       for (Input& input : batch) {
-        if (input.error) {  // a cubin, or what the driver itself refuses
+        if (input.error) {  // a cubin, or an image that the driver rejects
           ++without_count;
           continue;
         }

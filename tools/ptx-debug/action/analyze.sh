@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# The step of action.yml: its inputs come as PTX_* variables, never as part of a command.
+# The step of action.yml. Its inputs arrive as PTX_* variables, never as part of a command line.
 set -euo pipefail
 
 program=${PTX_DEBUG:-$GITHUB_ACTION_PATH/../../../build/bin/ptx-debug}
@@ -14,8 +14,8 @@ words=(analyze --format github)
 files=()
 while IFS= read -r pattern; do
   [ -n "$pattern" ] || continue
-  # A pattern that matches nothing stays as it is, and ptx-debug says that it is not there. It is expanded by the shell
-  # itself, without splitting: a name with a line end in it is one name.
+  # A pattern without a match stays as it is, and ptx-debug reports it as missing. With an empty IFS the shell expands
+  # patterns without splitting words: a name that contains blanks or a line end stays one name.
   IFS=
   # shellcheck disable=SC2206
   files+=($pattern)
@@ -31,7 +31,7 @@ printf '%s\n' "$report"
 echo "exit-code=$status" >>"$GITHUB_OUTPUT"
 {
   printf '### ptx-debug: exit %s\n\n' "$status"
-  # Indented, and so a block of code that no name can end.
+  # Indented text is a code block that no file name can close.
   grep -v '^::' <<<"$report" | sed 's/^/    /' || true
 } >>"$GITHUB_STEP_SUMMARY"
 exit "$status"
