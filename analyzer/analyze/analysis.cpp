@@ -1,4 +1,4 @@
-// Runs the rules in the order of the catalogue; see analysis.hpp for what has a verdict and what has not.
+// Runs the rules in the order of the catalogue; analysis.hpp says which rules have a verdict.
 #include "analyzer/analyze/analysis.hpp"
 
 #include <algorithm>
@@ -29,7 +29,7 @@ RuleSet function_rules() {
   return set;
 }
 
-// A rule about the text, judged by the diagnostics of its kinds.
+// The result of a rule about the text, from the diagnostics of its kinds.
 RuleResult front_end_result(const RuleInfo& rule, const ptx::ParseResult& parsed) {
   const std::vector<ptx::Diagnostic>& diagnostics = parsed.diagnostics;
   RuleResult result;
@@ -103,8 +103,8 @@ RuleSet front_end_rules() {
   for (const ptx::DiagnosticKind kind : kKinds) {
     const RuleInfo* rule = rules::find_rule(ptx::rule(kind));
     PTXKIT_CHECK(rule != nullptr, "a diagnostic belongs to no rule of the catalogue");
-    // Beyond syntax and types the front end sees only part of what a rule speaks of: the space of a variable that is
-    // named in an address, but not of one in a register. There it can refute, but its silence proves nothing.
+    // Beyond syntax and types the front end checks a rule only in part: for example the space of a variable named in an
+    // address, but not of one held in a register. There a diagnostic refutes the rule, but its absence proves nothing.
     if (rule->category == "Syntax" || rule->category == "Types") set.set(index_of(*rule));
   }
   return set & ~function_rules();
@@ -133,7 +133,7 @@ size_t FileAnalysis::count(Severity severity) const {
 
 namespace {
 
-// The next kernels that are wanted, `most_kernels` at most; whether there are more is known behind them.
+// Examines the next wanted kernels, up to `most_kernels`, and sets is_last_part.
 void examine_part(FileAnalysis& file, const AnalysisOptions& options, size_t most_kernels) {
   const std::vector<ptx::Function>& functions = file.parsed.module.functions;
   file.is_last_part = true;
@@ -192,7 +192,7 @@ rules::Status status_of(const FileAnalysis& file, const AnalysisOptions& options
 
 bool next_part(FileAnalysis& file, const AnalysisOptions& options, size_t most_kernels) {
   if (file.is_last_part) return false;
-  file.earlier_counts = file.known_counts;  // the kernels of the part may be elsewhere by now
+  file.earlier_counts = file.known_counts;  // not count(): the kernels of the part may have been moved away
   file.earlier_status = file.status;
   file.earlier_score = file.score;
   file.is_first_part = false;
@@ -226,7 +226,7 @@ FileAnalysis unreadable(std::string path, Error error) {
 
 void release_statements(FileAnalysis& file) {
   for (ptx::Function& function : file.parsed.module.functions) {
-    // Swapped, because assigning {} keeps the capacity.
+    // swap() frees the memory; assigning {} keeps the capacity.
     const auto release = [](auto& items) { std::remove_reference_t<decltype(items)>().swap(items); };
     release(function.registers);
     release(function.labels);

@@ -1,12 +1,10 @@
-// One PTX file taken through the catalogue: parsed, every kernel examined by every rule asked for, scored.
-//
-// Two kinds of rules meet here. Those about the text itself (F002 to F020) are judged by the front end's diagnostics:
-// none of a rule's kinds means that it survived. Those about behaviour are functions over one
-// kernel (rules/analyze.hpp). A rule that is neither has no verdict at all: it neither earns nor loses anything, and
-// reports say how many of the catalogue ran.
-//
-// A text with diagnostics is not examined further: what a rule would say of half a kernel is worth nothing. Its rules
-// are refuted or undecided, and it has no score.
+// Checks one PTX file against the catalogue: parses it, runs the chosen rules on every kernel, and scores it.
+// \ There are two kinds of rules. Rules about the text (F002 to F020) are decided by the front end's diagnostics: a
+// rule survives where none of its diagnostics occur. Rules about behaviour are functions over one kernel
+// (rules/run_rule.hpp). A rule that is neither has no verdict and does not affect the score; reports state how many
+// rules of the catalogue ran.
+// \ A text with diagnostics is not examined further, because the tree is incomplete. Its rules are refuted or
+// undecided, and it has no score.
 #pragma once
 
 #include <array>
@@ -25,7 +23,7 @@
 
 namespace ptxkit::report {
 
-// Of the catalogue (rules/rules.def).
+// Number of rules in the catalogue (rules/rules.def).
 inline constexpr size_t kRuleCount = 0
 #define RULE(...) +1
 #define FRONT_END_RULE(...) +1
@@ -37,9 +35,9 @@ using RuleSet = std::bitset<kRuleCount>;
 
 size_t index_of(const rules::RuleInfo& rule);
 RuleSet all_rules();
-RuleSet important_rules();    // those whose severity is critical or high: what runs without --falsify
-RuleSet implemented_rules();  // by a function, or by the front end
-RuleSet front_end_rules();    // those that the front end decides: silence of its diagnostics proves them
+RuleSet important_rules();    // rules of critical or high severity: the default without --falsify
+RuleSet implemented_rules();  // decided by a function or by the front end
+RuleSet front_end_rules();    // decided by the front end: they survive without diagnostics
 
 struct AnalysisOptions {
   rules::Options rules;
@@ -49,7 +47,7 @@ struct AnalysisOptions {
   std::optional<rules::FailOn> fail_on;                       // --fail-on
 };
 
-// A finding that does not count, and why: a comment in the text or its source, or an entry of the baseline file.
+// A finding that does not count, and the reason: a comment in the PTX or its source, or an entry of the baseline file.
 struct Suppressed {
   enum class By : uint8_t { comment, baseline } by = By::comment;
   rules::Finding finding;
@@ -59,10 +57,10 @@ struct Suppressed {
 struct RuleVerdict {
   const rules::RuleInfo* rule;
   rules::RuleResult result;
-  std::vector<Suppressed> suppressed = {};  // taken out of result.findings (suppression.hpp)
+  std::vector<Suppressed> suppressed = {};  // removed from result.findings (suppression.hpp)
 };
 
-// An entry with a body, or, where a module has none, the module as a whole (`function` is ptx::kNone).
+// An entry with a body. A module without one is examined as a whole (`function` is ptx::kNone).
 struct KernelAnalysis {
   std::string name;  // empty for a module as a whole
   ptx::FunctionId function = ptx::kNone;
@@ -75,19 +73,20 @@ struct KernelAnalysis {
 
 struct FileAnalysis {
   std::string path;
-  std::optional<Error> error;  // the file could not be read; nothing below is set
+  std::optional<Error> error;  // set where the file could not be read; then only `path` and `status` are set too
   std::string xxh128;          // of the text
   ptx::ParseResult parsed;
   std::vector<KernelAnalysis> kernels;  // in program order
   std::optional<rules::Score> score;    // of the worst kernel; nothing where the text does not parse
-  size_t skipped_kernel_count = 0;      // that `wants_kernel` refused
+  size_t skipped_kernel_count = 0;      // excluded by `wants_kernel`
   std::vector<std::string> remarks;     // on comments that suppress nothing, "k.ptx:12: ..."
   rules::Status status = rules::Status::good;
 
-  // One with very many kernels comes in parts, so that they are never all in memory: `kernels` and `remarks` are those
-  // of a part; score, status and counts those of all parts so far.
+  // A file with very many kernels is examined in parts, which bounds memory. `kernels` and `remarks` are those of the
+  // current part; score, status and counts cover all parts so far.
   bool is_first_part = true, is_last_part = true;
-  std::array<size_t, 5> earlier_counts{}, known_counts{};  // findings by severity, of the parts before; with this one
+  // Findings by severity: of the earlier parts; including this part.
+  std::array<size_t, 5> earlier_counts{}, known_counts{};
   std::optional<rules::Score> earlier_score;
   rules::Status earlier_status = rules::Status::good;
   ptx::FunctionId next_function = 0;
@@ -98,23 +97,24 @@ struct FileAnalysis {
 
 inline constexpr size_t kAllKernels = ~size_t{0};
 
-// The whole file, or its first part where it has more kernels than `most_kernels`.
+// Examines the whole file, or its first part where it has more than `most_kernels` kernels.
 FileAnalysis analyze(std::string text, std::string path, const AnalysisOptions& options,
                      size_t most_kernels = kAllKernels);
-// Puts the next part in place of the last; false, and nothing happens, where that was the last one.
+// Replaces the current part by the next one. Returns false and does nothing if the current part is the last.
 bool next_part(FileAnalysis& file, const AnalysisOptions& options, size_t most_kernels);
-// Score and status again, after verdicts have changed. Precondition: the text parses and a kernel was examined.
+// Recomputes score and status after verdicts have changed. Precondition: the text parses and a kernel was examined.
 void rescore(FileAnalysis& file, const AnalysisOptions& options);
+// The analysis of a file that could not be read.
 FileAnalysis unreadable(std::string path, Error error);
-// Gives back the memory of what only rules and pictures look at: the statements of every function. What stays is the
-// text, declarations and findings, of which text, JSON, SARIF and annotations are made.
+// Frees the statements of every function, which only rules and pictures need. Text, declarations and findings stay; the
+// text, JSON, SARIF and annotation reports need no more.
 void release_statements(FileAnalysis& file);
 
-// What a report says of its files together.
+// The totals over all files of a report.
 struct Totals {
   size_t file_count = 0;
-  rules::Status status = rules::Status::good;  // the strongest of all files
-  RuleSet ran;                                 // rules with a verdict in any file
+  rules::Status status = rules::Status::good;  // the worst of all files
+  RuleSet ran;                                 // rules that have a verdict in any file
 
   void add(const FileAnalysis& file);
 };

@@ -15,7 +15,7 @@ bool is_name_part(char c) {
   return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_' || c == '$';
 }
 
-// "ld.shared.u32 %,[%+4]" of "ld.shared.u32  %r12, [%r16+4]"; special registers such as %tid.x lose their name, too.
+// "ld.shared.u32 %,[%+4]" for "ld.shared.u32  %r12, [%r16+4]". Special registers such as %tid.x lose their names too.
 std::string shape(std::string_view statement) {
   std::string result;
   for (size_t at = 0; at < statement.size();) {

@@ -1,4 +1,4 @@
-// What makes a finding the same one in the next version of a file.
+// Fingerprints identify a finding across versions of a file.
 #pragma once
 
 #include <map>
@@ -10,19 +10,19 @@
 
 namespace ptxkit::report {
 
-// A finding of a verdict, whether it counts or not.
+// A finding of a verdict, suppressed or not.
 struct AnyFinding {
   const rules::Finding* finding;
-  const Suppressed* suppressed;  // null where it counts
+  const Suppressed* suppressed;  // null where the finding is not suppressed
   std::string fingerprint;
 };
 
-// How many with equal parts came before.
+// How many findings with the same key came before.
 using SeenPlaces = std::map<std::string, unsigned>;
 
-// 16 hex digits made of the rule, the function's name, the statement without the names of registers and labels, and how
-// many with all of these equal came before. Lines, columns, messages and file names do not count, so that edits
-// elsewhere leave it alone.
+// 16 hex digits computed from the rule, the function's name, the statement without names of registers and labels, and
+// the number of earlier findings with the same key. Lines, columns, messages and file names do not count, so edits
+// elsewhere keep it stable.
 std::string fingerprint(std::string_view rule, std::string_view function, std::string_view statement, SeenPlaces& seen);
 
 // All findings of a verdict in program order.

@@ -1,4 +1,4 @@
-// xxHash is used header-only here, so that nothing that reads a report has to link it.
+// xxHash is used header-only, so that users of this library need not link it.
 #include "analyzer/analyze/identity.hpp"
 
 #define XXH_INLINE_ALL

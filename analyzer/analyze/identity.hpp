@@ -1,4 +1,4 @@
-// What a verdict is tied to: the exact text that was judged, and the version of the judge.
+// Identifies a verdict: the exact text that was judged, and the version of this program.
 #pragma once
 
 #include <string>

@@ -1,4 +1,4 @@
-// Looks only at the tree and the text; source files named by `.file` are never opened, a PTX text may name anything.
+// Reads only the tree and the text. It never opens source files that `.file` names: PTX may name any path.
 #include "analyzer/analyze/place.hpp"
 
 #include <algorithm>
@@ -9,7 +9,7 @@
 namespace ptxkit::report {
 namespace {
 
-constexpr size_t kInlineDepthLimit = 64;  // a chain of inlined_at may be cyclic in a text that nobody's compiler wrote
+constexpr size_t kInlineDepthLimit = 64;  // a damaged text may have a cycle of inlined_at
 
 }  // namespace
 

@@ -1,4 +1,4 @@
-// Where a finding is: in the PTX, and in the source that the PTX was made from.
+// The place of a finding in the PTX and in the source that the PTX was compiled from.
 #pragma once
 
 #include <string>
@@ -10,7 +10,8 @@
 
 namespace ptxkit::report {
 
-// A line of the source behind an instruction, from `.loc`; outermost last.
+// A source line of an instruction, from `.loc`. source_places() returns the innermost first, then the call sites of
+// inlined functions.
 struct SourcePlace {
   std::string file;
   uint32_t line = 0;
@@ -18,10 +19,10 @@ struct SourcePlace {
 };
 std::vector<SourcePlace> source_places(const ptx::Module& module, ptx::LocationId location);
 
-// The text from `at` to the ';' that ends its statement, or to the end of the line.
+// The text from `at` up to the ';' that ends the statement, or up to the end of the line.
 std::string_view statement_at(const ptx::Module& module, ptx::Offset at);
 
-// All diagnostics of a text as compilers print them, one after the other, safe for a terminal.
+// All diagnostics of a text in the form of compiler messages, safe to print to a terminal.
 std::string rendered(const ptx::ParseResult& parsed);
 
 }  // namespace ptxkit::report

@@ -25,14 +25,14 @@ std::string_view trimmed(std::string_view text) {
   return begin == text.npos ? std::string_view() : text.substr(begin, text.find_last_not_of(" \t\r") - begin + 1);
 }
 
-// What a comment allows.
+// What a comment allows, and what is wrong with the comment.
 struct Allowance {
   std::set<std::string, std::less<>> rules;
   std::string reason;
   std::vector<std::string> faults;
 };
 
-// What the words behind the mark say.
+// Parses the words after the mark.
 Allowance allowance_of(std::string_view words) {
   words = trimmed(words);
   Allowance allowance;
@@ -68,7 +68,7 @@ Allowance allowance_of(std::string_view words) {
   return allowance;
 }
 
-// The words behind the mark in a line of a source; nothing where the line has no such comment.
+// The allowance in a line of source code; nothing where the line has no such comment.
 std::optional<Allowance> allowance_in(std::string_view line) {
   const size_t line_comment = line.find("//"), comment = std::min(line_comment, line.find("/*"));
   const size_t mark = comment == line.npos ? line.npos : line.find(kMark, comment);
@@ -77,12 +77,12 @@ std::optional<Allowance> allowance_in(std::string_view line) {
   return allowance_of(comment == line_comment ? words : words.substr(0, words.find("*/")));
 }
 
-// Whether a line without the blanks around it is one comment and nothing else.
+// Whether a line, trimmed of blanks, is a single comment.
 bool is_comment(std::string_view line) {
   return line.starts_with("//") || (line.starts_with("/*") && line.find("*/") + 2 == line.size());
 }
 
-// The comments of a text, as offsets, and which of its lines, from 1 on, have more than comments.
+// The comments of a text as offsets, and for each line, counted from 1, whether it has code.
 struct Comments {
   std::vector<std::pair<size_t, size_t>> spans;
   std::vector<bool> has_code;
@@ -115,7 +115,7 @@ Comments comments_of(const ptx::Module& module) {
   return found;
 }
 
-// A comment in the PTX, and the lines of which it speaks.
+// A comment in the PTX, and the lines that it applies to.
 struct PtxComment {
   uint32_t line = 0;
   uint32_t first = 0, last = 0;
@@ -148,7 +148,7 @@ class Suppressor {
     }
   }
 
-  // The kernels of the part that the file has now.
+  // Applies the comments and the baseline to the kernels of the current part.
   void run() {
     for (KernelAnalysis& kernel : file_.kernels) {
       for (RuleVerdict& verdict : kernel.verdicts) settle(kernel, verdict);
@@ -162,10 +162,10 @@ class Suppressor {
   }
 
  private:
-  // Asked for once: a text may have as many comments and functions as lines.
+  // Computed once, because a text may have as many comments and functions as lines.
   struct Lines {
-    std::vector<uint32_t> next_code;                 // of each line, the next that is more than a comment, or itself
-    std::map<uint32_t, uint32_t> ends_of_functions;  // by the line in which one with a body begins
+    std::vector<uint32_t> next_code;                 // for each line, the first line with code at or after it
+    std::map<uint32_t, uint32_t> ends_of_functions;  // by the first line of each function with a body
   };
 
   Lines lines_of(const Comments& comments) const {
@@ -189,7 +189,7 @@ class Suppressor {
     const uint32_t beside = comments.has_code[last] ? last : line_of(begin);
     PtxComment comment{line_of(mark), beside, beside, std::move(allowance), {}};
     if (comments.has_code[beside]) return comment;
-    // It stands alone: on to the next line that is more than a comment.
+    // The comment stands alone: it applies to the next line with code.
     comment.first = comment.last = lines.next_code[std::min<size_t>(last + 1, lines.next_code.size() - 1)];
     if (const auto function = lines.ends_of_functions.find(comment.first); function != lines.ends_of_functions.end())
       comment.last = function->second;
@@ -217,7 +217,7 @@ class Suppressor {
       return finding.severity != rules::Severity::info;
     });
     if (charges) return;
-    // Nothing is left to answer for: the rule leaves the total, it neither earns nor loses.
+    // No finding above info is left: the rule drops out of the score.
     verdict.result.verdict = rules::Verdict::not_applicable;
     verdict.result.loses_points = false;
     verdict.result.basis = fmt::format("{} suppressed", verdict.suppressed.size());
@@ -234,7 +234,7 @@ class Suppressor {
       for (const uint32_t at : {source.line, source.line - 1}) {
         const auto text = at ? source_line_(file_.path, source.file, at) : std::nullopt;
         const auto allowance = text ? allowance_in(*text) : std::nullopt;
-        // The line before counts only if it is nothing but the comment.
+        // The line before counts only if it is a comment alone.
         const bool is_here = at == source.line || (text && is_comment(trimmed(*text)));
         if (allowance && is_here && allowance->rules.contains(rule)) return allowance->reason;
       }
@@ -242,7 +242,7 @@ class Suppressor {
     return std::nullopt;
   }
 
-  // The first in the text that speaks of the rule and the line; null where none does.
+  // The first comment that applies to the rule and the line; null where there is none.
   PtxComment* comment_for(std::string_view rule, uint32_t line) {
     size_t first = comments_.size();
     const auto look = [&](const auto& index, uint32_t at) {
@@ -250,7 +250,7 @@ class Suppressor {
         first = std::min(first, found->second);
     };
     look(by_line_, line);
-    // Functions do not overlap: only the last that begins before the line can hold it.
+    // Functions do not overlap: only the last one that begins before the line can contain it.
     if (auto function = function_ends_.upper_bound(line); function != function_ends_.begin()) {
       --function;
       if (line <= function->second) look(by_function_, function->first);
@@ -264,7 +264,7 @@ class Suppressor {
     };
     for (const std::string& fault : comment.allowance.faults) say(fault);
     for (const std::string& rule : comment.allowance.rules) {
-      // A rule that was not asked for may well have had something to suppress.
+      // A comment for a rule that did not run is not reported as unused.
       if (ran_.contains(rule) && !comment.used.contains(rule))
         say(fmt::format("{} has nothing to suppress here", rule));
     }
@@ -276,9 +276,9 @@ class Suppressor {
   const SourceLine& source_line_;
   std::vector<PtxComment> comments_;
   std::set<std::string_view> ran_;  // rules
-  // Of each line, or first line of a function, and each rule the first comment that speaks of it.
+  // The first comment for each rule and line, or first line of a function.
   std::map<std::pair<uint32_t, std::string>, size_t> by_line_, by_function_;
-  std::map<uint32_t, uint32_t> function_ends_;  // last lines of these functions, by the first
+  std::map<uint32_t, uint32_t> function_ends_;  // last line of each of these functions, by its first line
 };
 
 Result<Baseline> Baseline::read(std::string_view text, const std::string& path) {

@@ -1,4 +1,4 @@
-// The baseline file: findings of today, which later runs do not count.
+// Writes the baseline file: today's findings, which later runs do not count.
 #pragma once
 
 #include <memory>
@@ -7,8 +7,8 @@
 
 namespace ptxkit::report {
 
-// What Baseline::read (analyzer/analyze/suppression.hpp) reads: every finding above info that no comment suppresses,
-// once.
+// Writes what Baseline::read (analyzer/analyze/suppression.hpp) reads: each finding above info that no comment
+// suppresses, once.
 std::unique_ptr<Document> baseline_document();
 
 }  // namespace ptxkit::report

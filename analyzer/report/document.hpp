@@ -1,4 +1,4 @@
-// A report that is written while files are still being judged, so that only the files at hand are in memory.
+// A report that is written while files are still being judged, so that only the current files are in memory.
 #pragma once
 
 #include <memory>
@@ -9,7 +9,7 @@
 
 namespace ptxkit::report {
 
-// Each function gives the bytes that come next; begin once, then the files in the order of the report, then end.
+// Each function returns the next bytes of the report. Call begin() once, then add() for the files in order, then end().
 class Document {
  public:
   virtual ~Document() = default;
@@ -18,7 +18,7 @@ class Document {
   virtual std::string end(const Totals& /*of what was added*/) { return {}; }
 };
 
-// The document of files that are all at hand.
+// The whole document for files that are all in memory.
 std::string whole(std::unique_ptr<Document> document, std::span<const FileAnalysis> files);
 
 }  // namespace ptxkit::report

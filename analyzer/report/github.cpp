@@ -1,5 +1,5 @@
-// Workflow commands as GitHub documents them: properties escape '%', CR, LF, ':' and ',', the message the first three.
-// No CR is left to be escaped; a path with unsafe characters in it does not match the file, and hides nothing.
+// GitHub's workflow commands escape '%', CR, LF, ':' and ',' in properties, and the first three in messages. The texts
+// contain no CR. A path with unsafe characters is changed and does not match its file; its findings are still printed.
 #include "analyzer/report/github.hpp"
 
 #include <algorithm>

@@ -1,4 +1,4 @@
-// The report as workflow commands of GitHub Actions, which become annotations beside the code of a pull request.
+// The report as GitHub Actions workflow commands, which GitHub shows as annotations in a pull request.
 #pragma once
 
 #include <memory>
@@ -8,8 +8,9 @@
 
 namespace ptxkit::report {
 
-// One `::error`, `::warning` or `::notice` line for each finding above info that is not suppressed, at its line of the
-// C++ or CUDA source where `source_line` has that, else at its line of PTX; then a line for each file.
+// Writes one `::error`, `::warning` or `::notice` line for each finding above info that is not suppressed, then a line
+// for each file. The location is the line of the C++ or CUDA source where `source_line` returns it, and the line of PTX
+// otherwise.
 std::unique_ptr<Document> annotation_document(SourceLine source_line);
 
 }  // namespace ptxkit::report

@@ -1,4 +1,4 @@
-// The frame of the page, the overview and the findings; style and script are files of their own in page/.
+// The frame of the page, the overview and the findings. Style and script are files in page/.
 #include "analyzer/report/html.hpp"
 
 #include <algorithm>
@@ -39,7 +39,8 @@ std::string_view page_file(std::string_view name) {
 
 std::string name_of(const KernelAnalysis& kernel) { return kernel.name.empty() ? "module" : kernel.name; }
 
-// Of more kernels than this, code is made only where there is something to see, and whole, with pictures, of so many.
+// A report with more kernels than this shows code only of kernels with a finding above info, and of only this many of
+// them the whole code with pictures.
 constexpr size_t kManyKernels = 50;
 
 bool has_charge(const KernelAnalysis& kernel) {
@@ -51,13 +52,14 @@ bool has_charge(const KernelAnalysis& kernel) {
 
 }  // namespace
 
-// Sections lie in the spool in the order in which they are settled; what is shown whole is known at the end.
+// Builds the page. Finished sections are stored in a spool in any order; write() puts them in page order. The kernels
+// to show in full are known only at the end.
 class Page {
  public:
   Page(const AnalysisOptions& options, const SourceText& source_text, const std::string& path)
       : options_(options), source_text_(source_text), spool_(path) {}
 
-  // Before each add, as long as the file has its kernels.
+  // Called before each add(), while the file still has its kernels.
   void count(const FileAnalysis& file) { totals_.add(file); }
 
   // `kernels` are those of the file, or copies.
@@ -89,7 +91,7 @@ class Page {
     for (const Open& each : open_) store(each.piece, kernel_html(each, false));
     const size_t whole_count = open_.size();
     open_.clear();
-    // What may load is said twice: nothing here refers to anything outside, and the browser would refuse it.
+    // The Content-Security-Policy enforces what the page already obeys: it refers to nothing outside.
     take(fmt::format(
         "<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n"
         "<meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; style-src 'unsafe-inline'; "
@@ -108,11 +110,11 @@ class Page {
   }
 
  private:
-  // A part of the page, in the spool.
+  // A section of the page, in the spool.
   struct Piece {
     uint64_t from = 0, bytes = 0;
   };
-  // A kernel that is shown whole, unless worse ones come.
+  // A kernel that is shown in full unless enough worse ones follow.
   struct Open {
     std::shared_ptr<const FileAnalysis> file;
     KernelAnalysis kernel;
@@ -133,7 +135,7 @@ class Page {
     spool_.append(text);
   }
 
-  // In a large report those without a charge have no code, and of the others the worst are shown whole.
+  // In a large report, writes kernels without a charge without their code, and keeps only the worst kernels open.
   void close_some() {
     const auto close = [&](const Open& each) { store(each.piece, kernel_html(each, true)); };
     std::erase_if(open_, [&](const Open& each) {
@@ -141,7 +143,7 @@ class Page {
       return !each.is_charged;
     });
     while (open_.size() > kManyKernels) {
-      // Of equal ones the first stay.
+      // Among equal kernels the first ones stay open.
       const auto best = std::ranges::min_element(open_, [](const Open& x, const Open& y) {
         return y.kernel.score.worse_than(x.kernel.score) ||
                (!x.kernel.score.worse_than(y.kernel.score) && x.number > y.number);
@@ -306,8 +308,8 @@ class Page {
   const AnalysisOptions& options_;
   const SourceText& source_text_;
   Spool spool_;
-  std::vector<Piece> pieces_;  // in the order of the page
-  std::vector<Open> open_;     // in the order of the report
+  std::vector<Piece> pieces_;  // in page order
+  std::vector<Open> open_;     // in report order
   Totals totals_;
   std::string title_;
   size_t kernel_count_ = 0;
@@ -357,7 +359,7 @@ HtmlReport::HtmlReport(const AnalysisOptions& options, const SourceText& source_
 HtmlReport::~HtmlReport() = default;
 
 void HtmlReport::add(const std::shared_ptr<FileAnalysis>& file) {
-  // The kernels are counted before they are gone.
+  // Count the kernels before they are moved away.
   page_->count(*file);
   page_->add(file, std::exchange(file->kernels, {}));
 }

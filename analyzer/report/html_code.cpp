@@ -1,4 +1,4 @@
-// PTX and source side by side. Lines of the two that belong together carry the same `data-source`.
+// PTX and source side by side. Lines that belong together have the same `data-source`.
 #include <algorithm>
 #include <map>
 #include <set>
@@ -16,7 +16,7 @@
 namespace ptxkit::report {
 namespace {
 
-constexpr uint32_t kWholeFunctionLines = 3000;  // a longer one is shown around its findings
+constexpr uint32_t kWholeFunctionLines = 3000;  // of a longer one only the code around findings is shown
 constexpr uint32_t kPtxContextLines = 20, kExcerptContextLines = 5, kSourceContextLines = 3;
 
 std::vector<std::string_view> lines_of(std::string_view text) {
@@ -59,8 +59,8 @@ class Code {
     std::string name;
     std::string text;
     size_t line_count;
-    std::set<uint32_t> lines;        // that some instruction comes from
-    std::map<uint32_t, Mark> marks;  // the worst of their instructions
+    std::set<uint32_t> lines;        // lines that instructions come from
+    std::map<uint32_t, Mark> marks;  // the worst finding of their instructions
   };
 
   void collect_marks() {
@@ -87,7 +87,7 @@ class Code {
     return near != shown_.end() && *near <= line + context;
   }
 
-  // The innermost source place of each line of PTX whose file is at hand.
+  // For each line of PTX, the innermost source place whose file is available.
   void collect_sources() {
     for (const ptx::Function* function : at_.functions) collect_sources_of(*function);
   }
@@ -108,7 +108,7 @@ class Code {
           }
         }
         if (found->second == std::string::npos || place.line == 0) continue;
-        if (place.line > files_[found->second].line_count) continue;  // the file has changed since
+        if (place.line > files_[found->second].line_count) continue;  // the file is shorter than at compile time
         files_[found->second].lines.insert(place.line);
         source_of_.emplace(line, std::pair(found->second, place.line));
         if (const auto mark = marks_.find(line); mark != marks_.end()) {
@@ -197,9 +197,9 @@ class Code {
   const ptx::Module& module_;
   const SourceText& source_text_;
   std::map<uint32_t, Mark> marks_;    // by line of PTX
-  std::set<uint32_t> steps_, shown_;  // of paths; around which lines are in the page, where not all are
+  std::set<uint32_t> steps_, shown_;  // lines on finding paths; lines whose neighbours are shown
   std::vector<File> files_;
-  std::map<std::string, size_t> known_;  // to files_; npos where absent
+  std::map<std::string, size_t> known_;  // index in files_; npos for an unavailable file
   std::vector<std::string> absent_;
   std::map<uint32_t, std::pair<size_t, uint32_t>> source_of_;  // line of PTX -> file and line
 };

@@ -1,4 +1,4 @@
-// What the page draws: scores, control flow, shared memory and how a warp's lanes fall into its banks.
+// The pictures of the page: scores, control flow, shared memory, and the banks that a warp's lanes access.
 #include <algorithm>
 #include <map>
 #include <set>
@@ -22,13 +22,13 @@ namespace {
 
 using ptx::Space;
 
-constexpr uint32_t kMostBlocks = 400;     // of a control-flow graph that is still worth looking at
-constexpr size_t kMostBankPictures = 12;  // of a kernel, the worst ones
+constexpr uint32_t kMostBlocks = 400;     // no larger control-flow graph is drawn
+constexpr size_t kMostBankPictures = 12;  // of a kernel: the worst accesses
 constexpr unsigned kBanks = 32, kLanes = 32;
 constexpr unsigned kCell = 14;        // pixels
 constexpr double kMemoryWidth = 900;  // pixels
 
-// Shared variables of the kernel: its own, those of functions that it calls, and those of the module that it names.
+// Shared variables of the kernel, of functions that it calls, and of the module where the kernel names them.
 std::vector<ptx::VariableId> shared_variables(const HtmlKernel& at, const ptx::Function& function) {
   std::vector<ptx::VariableId> ids;
   for (const ptx::VariableId id : function.variables) ids.push_back(id);
@@ -52,7 +52,8 @@ std::string use_text(const Use& use) {
                      plural(use.atomic_count, "atomic"));
 }
 
-// The variables side by side, as wide as they are long; one without a size is as wide as a tenth of the picture.
+// Draws the variables side by side, with widths in proportion to their sizes. An unsized variable takes a tenth of the
+// picture.
 std::string memory_svg(const ptx::Module& module, const std::vector<ptx::VariableId>& ids) {
   double total = 0;
   for (const ptx::VariableId id : ids) total += static_cast<double>(module.variables[id].size_bytes);
@@ -84,10 +85,10 @@ std::string memory_svg(const ptx::Module& module, const std::vector<ptx::Variabl
   return out + "</svg>\n";
 }
 
-// A row a lane that is at work, a column a bank; a mark where the lane's access falls. Lanes that meet in one bank with
-// different words wait for each other.
+// Draws a row per active lane and a column per bank, with a mark where the lane's access falls. Lanes that access
+// different words of one bank are serialised.
 std::string bank_svg(const rules::WarpFootprint& footprint, uint32_t bytes) {
-  // Words of 8 and 16 bytes are served to half and quarter warps in turn: these do not meet.
+  // Accesses of 8 and 16 bytes are served per half and quarter warp; lanes of different parts do not conflict.
   const unsigned lanes_at_once = bytes >= 16 ? 8 : bytes >= 8 ? 16 : 32;
   std::map<std::pair<unsigned, unsigned>, std::set<int64_t>> words_of_bank;  // by turn and bank
   const auto for_each_word = [&](const auto& visit) {

@@ -1,4 +1,4 @@
-// Keys are written in the order in which they are known: how files are judged, the files one by one, the outcome.
+// Keys are written as their values become known: the options, the files one by one, the outcome.
 #include "analyzer/report/json.hpp"
 
 #include <utility>
@@ -103,7 +103,7 @@ Json kernel_json(const ptx::Module& module, const KernelAnalysis& kernel) {
   return json;
 }
 
-// What is known of a file before its kernels are examined.
+// The fields of a file that are known before its kernels are examined.
 void add_identity(const FileAnalysis& file, Json& json) {
   const ptx::Module& module = file.parsed.module;
   json["error"] = nullptr;
@@ -139,7 +139,7 @@ Json file_json(const FileAnalysis& file) {
   return json;
 }
 
-// A path or a name in the text may hold bytes that are no UTF-8; JSON cannot, so they become U+FFFD.
+// JSON must be UTF-8; other bytes in a path or name become U+FFFD.
 std::string dumped(const Json& json) {
   return printable_json(json.dump(2, ' ', false, Json::error_handler_t::replace));
 }
@@ -168,7 +168,7 @@ class JsonDocument : public Document {
     std::string out;
     if (file.is_first_part) out = std::exchange(has_files_, true) ? ",\n" : "\n";
     if (file.is_first_part && file.is_last_part) return out + dumped(file_json(file));
-    // In parts: what all kernels have to be known for comes behind them.
+    // Of a file in parts: fields that depend on all kernels come after them.
     if (file.is_first_part) {
       Json json = {{"path", file.path}};
       add_identity(file, json);
@@ -200,7 +200,7 @@ class JsonDocument : public Document {
   }
 
  private:
-  // The object without its closing brace: more fields follow.
+  // The object without its closing brace, so that more fields can follow.
   static std::string opened(const Json& json) {
     std::string text = dumped(json);
     text.resize(text.rfind('\n'));

@@ -1,4 +1,4 @@
-// The report for programs. docs/reports.md documents every field; `schema` changes when a field changes its meaning.
+// The report for programs. docs/reports.md documents every field; `schema` changes when the meaning of a field changes.
 #pragma once
 
 #include <memory>
@@ -8,12 +8,12 @@
 
 namespace ptxkit::report {
 
-// One JSON object and a line end. Deterministic: keys in a fixed order, no time, no machine, no path but those given.
-// Of a file that comes in parts, what only all kernels tell (score, exit code, remarks) stands behind them. `options`
-// must outlive it.
+// Writes one JSON object and a line end. Deterministic: keys have a fixed order, and it holds no time, no machine and
+// only paths from the command line. For a file in parts, fields that depend on all kernels (score, exit code, remarks)
+// come after the kernels. `options` must outlive it.
 std::unique_ptr<Document> json_document(const AnalysisOptions& options);
 
-// The catalogue with what this version runs: what `ptx-debug rules --json` prints.
+// The output of `ptx-debug rules --json`: the catalogue, and which rules this version runs.
 std::string rules_json();
 
 }  // namespace ptxkit::report

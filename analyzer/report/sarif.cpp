@@ -1,4 +1,4 @@
-// Static Analysis Results Interchange Format, OASIS standard 2.1.0; section numbers below are its.
+// Static Analysis Results Interchange Format (SARIF), OASIS standard 2.1.0, whose section numbers are given below.
 #include "analyzer/report/sarif.hpp"
 
 #include <algorithm>
@@ -21,7 +21,7 @@ using Json = nlohmann::ordered_json;
 using rules::Finding;
 using rules::Severity;
 
-// 3.27.10: whoever reads this sorts by level, so the order of severities has to survive.
+// 3.27.10: viewers sort by level, so the mapping keeps the order of severities.
 std::string_view level_of(Severity severity) {
   switch (severity) {
     case Severity::critical:
@@ -37,7 +37,7 @@ std::string_view level_of(Severity severity) {
   return "none";
 }
 
-// 3.10.1: a path as a URI reference. Bytes with a meaning of their own are escaped, as in "app:fatbin[0].sm_80.ptx".
+// 3.10.1: a path as a URI reference. Reserved characters are escaped, as in "app:fatbin[0].sm_80.ptx".
 std::string uri_of(std::string_view path) {
   std::string uri = path.starts_with('/') ? "file://" : "";
   for (const char c : path) {
@@ -48,7 +48,7 @@ std::string uri_of(std::string_view path) {
   return uri;
 }
 
-// 3.11.6: "[text](target)" in a message is a link, and what a text or a file name brings along is none.
+// 3.11.6: "[text](target)" in a message is a link. Brackets that come from a text or a file name are escaped.
 Json message(std::string_view text) {
   std::string shown = printable_lines(text);
   if (shown.find("](") != shown.npos) {
@@ -72,7 +72,7 @@ Json location(const ptx::Module& module, ptx::Offset at) {
   return {{"physicalLocation", {{"artifactLocation", {{"uri", uri_of(module.path)}}}, {"region", std::move(region)}}}};
 }
 
-// 3.27.22: the lines of the source behind an instruction are related to it; ids count within a result.
+// 3.27.22: adds the source lines behind an instruction as related locations; ids are unique within a result.
 void add_sources(const ptx::Module& module, ptx::LocationId location, Json& result) {
   std::string_view what = "the source line of the instruction";
   for (const SourcePlace& place : source_places(module, location)) {
@@ -87,7 +87,7 @@ void add_sources(const ptx::Module& module, ptx::LocationId location, Json& resu
   }
 }
 
-// 3.36: the steps of the data flow, and the finding itself as the last one.
+// 3.36: the steps of the data flow, ending with the finding itself.
 Json code_flow(const ptx::Module& module, const Finding& finding) {
   Json locations = Json::array();
   const auto add = [&](ptx::Offset at, std::string_view what) {
@@ -108,7 +108,7 @@ Json rule_json(const rules::RuleInfo& rule, const RulePage& rule_page) {
       {"defaultConfiguration", {{"level", level_of(rule.severity)}}},
       {"properties", {{"category", rule.category}, {"severity", text(rule.severity)}, {"points", rule.points}}}};
   const std::string_view page = rule_page ? rule_page(rule.id) : std::string_view();
-  // 3.49.12: `text` is what a reader without Markdown gets.
+  // 3.49.12: `text` is for viewers without Markdown.
   json["help"] = {{"text", page.empty() ? rule.property : page}};
   if (!page.empty()) json["help"]["markdown"] = page;
   return json;
@@ -163,10 +163,10 @@ std::string dumped(const Json& json) {
   return printable_json(json.dump(2, ' ', false, Json::error_handler_t::replace));
 }
 
-// A log of one run, piece by piece: what stands before the results, one of them, what stands behind them.
+// The pieces of a log with one run: the text before the results, each result, the text after them.
 class Log {
  public:
-  // The rules are those of the catalogue, in order, and then `further_rules`.
+  // The rules are those of the catalogue in order, followed by `further_rules`.
   static std::string begin(const RulePage& rule_page, Json further_rules) {
     Json driver = {{"name", "ptx-debug"}, {"semanticVersion", tool_version()}, {"rules", Json::array()}};
     for (const rules::RuleInfo& rule : rules::catalogue()) driver["rules"].push_back(rule_json(rule, rule_page));
@@ -188,7 +188,7 @@ class Log {
   bool has_results_ = false;
 };
 
-// Of the rule of a fault; one that is not in the catalogue is added to `further_rules`.
+// The index of the fault's rule. A rule that is not in the catalogue is appended to `further_rules`.
 size_t rule_index(const RunFault& fault, Json& further_rules) {
   if (const rules::RuleInfo* rule = rules::find_rule(fault.rule)) return index_of(*rule);
   const auto known = std::ranges::find_if(further_rules, [&](const Json& rule) { return rule["id"] == fault.kind; });

@@ -14,30 +14,30 @@
 
 namespace ptxkit::report {
 
-// The Markdown page of a rule, "F051"; empty where there is none.
+// The Markdown page of a rule such as "F051"; empty where there is none.
 using RulePage = std::function<std::string_view(std::string_view id)>;
 
-// One run: every rule of the catalogue with its help, every finding with its place, the data flow to it, the source
-// lines behind it, a fingerprint, and, where it is suppressed, why. Deterministic.
+// One SARIF run: every rule of the catalogue with its help, and every finding with its place, the data flow to it, its
+// source lines, a fingerprint and, where it is suppressed, the reason. Deterministic.
 std::unique_ptr<Document> sarif_document(RulePage rule_page);
 
-// Something that went wrong when a kernel ran.
+// A fault of a kernel at run time.
 struct RunFault {
   struct Place {
     ptx::FunctionId function = ptx::kNone;
     ptx::InstructionId instruction = ptx::kNone;  // kNone: the function as a whole
   };
-  std::string rule;           // of the findings that foretell it; empty: none does, and `kind` is a rule of its own
+  std::string rule;           // rule whose findings predict it; empty: no rule, and `kind` becomes a rule of its own
   std::string kind, meaning;  // "misaligned", "misaligned address"
   std::string message;
   Place at;
-  std::optional<std::pair<Place, std::string>> other;  // the other side of a conflict, and what it did
+  std::optional<std::pair<Place, std::string>> other;  // the other access of a conflict, and its description
   std::vector<std::pair<std::string, std::string>> properties;
-  bool is_note = false;  // did no harm
+  bool is_note = false;  // harmless
 };
 
-// One run as a log of the same form. A fault has the fingerprint of a finding of its rule at the same statement, so
-// that a code scanning service shows both as one. Rules of their own stand behind the catalogue's.
+// One SARIF run in the same form. A fault has the same fingerprint as a finding of its rule at the same statement, so
+// that a code scanning service shows them as one. Faults without a rule in the catalogue get rules after it.
 std::string to_sarif(const ptx::Module& module, std::span<const RunFault> faults, int exit_code,
                      const RulePage& rule_page);
 

@@ -1,6 +1,5 @@
-// A finding is a header line that editors can jump from, the line of PTX with a caret, and then whatever the rule
-// knows, one labelled line each. Findings come in the order of the file, so that reading the report is reading the
-// kernel.
+// A finding is a header line in the form that editors can jump to, the line of PTX with a caret, and one labelled line
+// for each further fact. Findings follow the order of the file.
 #include "analyzer/report/text.hpp"
 
 #include <algorithm>
@@ -142,7 +141,7 @@ class TextDocument : public Document {
     line("  {} {}", paint("1", fmt::format("{}:", name)), printable(what));
   }
 
-  // The line of PTX, cut to a window around the statement where it is very long, and a caret under the statement.
+  // Writes the line of PTX with a caret under the statement. A very long line is cut to a window around the statement.
   void write_excerpt(const ptx::Module& module, ptx::Offset at) {
     const ptx::Position position = module.position(at);
     std::string_view whole = module.line(position.line);

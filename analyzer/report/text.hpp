@@ -1,4 +1,5 @@
-// The report for people: findings as compilers print them, then one line a kernel, then what could not be decided.
+// The report for people: findings in the form of compiler diagnostics, then one line per kernel, then the undecided
+// rules.
 #pragma once
 
 #include <cstdint>
@@ -13,8 +14,9 @@ namespace ptxkit::report {
 
 struct TextOptions {
   bool colour = false;
-  bool verbose = false;  // info findings one by one, and the verdict of every rule
-  // The text of a line of a source file that a PTX file names, if it is at hand; empty: not shown.
+  bool verbose = false;  // list info findings and the verdict of every rule
+  // Returns a line of a source file that a PTX file names; nothing where it is not available. Empty function: no source
+  // lines are shown.
   std::function<std::optional<std::string>(const std::string& ptx_path, const std::string& file, uint32_t line)>
       source_line = {};
 };

@@ -15,7 +15,7 @@ std::string witness_text(const rules::Witness& witness);
 // "confirmed", "refuted", "reached", "unreached", "not run"
 std::string_view replay_word(rules::Replay::Outcome outcome);
 
-// "; at most 69 with a high finding that is proved"; empty where the cap takes nothing from the points.
+// "; at most 69 with a high finding that is proved"; empty where the cap does not lower the score.
 std::string cap_text(const rules::Score& score);
 
 }  // namespace ptxkit::report

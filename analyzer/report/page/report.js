@@ -1,4 +1,4 @@
-// Filtering, linked lines and printing. Without scripts the page shows everything, and its links work.
+// Filtering, linked lines and printing. Without scripts the page shows all findings, and its links work.
 'use strict';
 
 const form = document.getElementById('filter');
@@ -24,7 +24,7 @@ function filter() {
     finding.hidden = !wanted;
     shown += wanted;
   }
-  // A kernel with nothing to show is in the way of those with something.
+  // While a filter is set, hide kernels without a matching finding.
   const narrowed = value_of('rule') !== '' || text !== '' || value_of('severity') !== '0';
   for (const part of document.querySelectorAll('section[data-kernel], .overview tr[data-kernel]')) {
     part.hidden = value_of('kernel') !== '' && part.dataset.kernel !== value_of('kernel') ||
@@ -34,7 +34,7 @@ function filter() {
   form.querySelector('output').value = shown === findings.length ? all : shown + ' of ' + all;
 }
 
-// The filter is part of the address, so that a link to it can be sent: #filter&rule=F051&severity=3
+// The address holds the filter, so that users can send links to it: #filter&rule=F051&severity=3
 function remember() {
   const words = new URLSearchParams();
   for (const name of fields) {
@@ -54,7 +54,7 @@ function recall() {
   }
 }
 
-// A row that was clicked, and the rows of the other panel that belong to it.
+// Highlights the clicked row and its counterparts in the other panel.
 function light(row) {
   const panels = row.closest('.panels');
   for (const lit of panels.querySelectorAll('.lit')) lit.classList.remove('lit');
