@@ -1,4 +1,4 @@
-// Little-endian fields out of bytes that may be anything: every read is checked.
+// Reads little-endian fields out of untrusted bytes. Every read is bounds-checked.
 #pragma once
 
 #include <cstdint>
@@ -8,7 +8,7 @@
 
 namespace ptxkit::container {
 
-// The field of type T at `offset`; nothing where it does not lie within `bytes`.
+// The field of type T at `offset`; nothing where it is not within `bytes`.
 template <class T>
 std::optional<T> field(std::string_view bytes, uint64_t offset) {
   if (offset > bytes.size() || bytes.size() - offset < sizeof(T)) return std::nullopt;
@@ -17,7 +17,7 @@ std::optional<T> field(std::string_view bytes, uint64_t offset) {
   return value;
 }
 
-// [offset, offset + size); nothing where that does not lie within `bytes`.
+// [offset, offset + size); nothing where it is not within `bytes`.
 inline std::optional<std::string_view> range(std::string_view bytes, uint64_t offset, uint64_t size) {
   if (offset > bytes.size() || bytes.size() - offset < size) return std::nullopt;
   return bytes.substr(offset, size);

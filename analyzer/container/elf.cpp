@@ -1,4 +1,4 @@
-// ELF-64 as the System V ABI has it; `ar` as System V and GNU binutils write it.
+// ELF-64 as in the System V ABI; `ar` as in System V and GNU binutils.
 #include "analyzer/container/elf.hpp"
 
 #include <charconv>
@@ -56,7 +56,7 @@ Result<ElfFile> read_elf(std::string_view bytes) {
     return fail(fmt::format("expected section headers of {} bytes, found {}", kSectionHeaderBytes, entry_bytes));
   const auto first = section_header(bytes, table);
   if (!first) return fail(fmt::format("the section table at byte {} is cut off", table), {}, "is the file cut off?");
-  if (count == 0) count = first->size;  // more than fit into 16 bits
+  if (count == 0) count = first->size;  // a count beyond 16 bits is in section header 0
   if (names_index == 0xffff) names_index = *field<uint32_t>(bytes, table + 40);
   if (count > (bytes.size() - table) / kSectionHeaderBytes)
     return fail(fmt::format("the section table at byte {} is cut off", table), {}, "is the file cut off?");
@@ -98,7 +98,7 @@ Result<std::vector<Member>> read_archive(std::string_view bytes) {
       continue;
     }
     if (name == "/" || name == "/SYM64/" || name.starts_with("__.SYMDEF")) continue;
-    if (name.starts_with("#1/")) {  // BSD: the name stands before the content
+    if (name.starts_with("#1/")) {  // BSD: the name precedes the content
       const auto name_bytes = decimal(name.substr(3));
       if (!name_bytes || *name_bytes > content->size()) return fail("an archive member's name is cut off");
       name = content->substr(0, *name_bytes);

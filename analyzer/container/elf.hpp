@@ -1,4 +1,5 @@
-// Sections of an ELF file and members of a static library: where compilers put fat binaries.
+// Reads the sections of an ELF file and the members of a static library, in which compilers store fat binaries. All
+// views point into the input.
 #pragma once
 
 #include <cstdint>
@@ -10,10 +11,10 @@
 
 namespace ptxkit::container {
 
-inline constexpr uint16_t kMachineCuda = 190;  // EM_CUDA: machine code of a GPU
+inline constexpr uint16_t kMachineCuda = 190;  // EM_CUDA: GPU machine code
 
 struct Section {
-  std::string_view name, content;  // content is empty for a section without bytes in the file
+  std::string_view name, content;  // empty for a section without bytes in the file
 };
 
 struct ElfFile {
@@ -22,7 +23,7 @@ struct ElfFile {
 };
 
 bool is_elf(std::string_view bytes);
-// Errors: not the 64-bit little-endian form; a table or section that lies outside the file.
+// Errors: not 64-bit little-endian ELF; a table or section outside the file.
 Result<ElfFile> read_elf(std::string_view bytes);
 
 struct Member {
@@ -31,7 +32,7 @@ struct Member {
 };
 
 bool is_archive(std::string_view bytes);
-// The members of an `ar` archive but for its symbol and name tables (GNU and BSD names). Errors: damaged headers; a
+// The members of an `ar` archive (GNU and BSD names), without its symbol and name tables. Errors: damaged headers; a
 // thin archive, which holds only names.
 Result<std::vector<Member>> read_archive(std::string_view bytes);
 

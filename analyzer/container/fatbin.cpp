@@ -1,4 +1,4 @@
-// See fatbin.hpp. No size that a header states is believed before it was compared with what is there.
+// See fatbin.hpp. Sizes in headers are untrusted and are checked against the actual data.
 #include "analyzer/container/fatbin.hpp"
 
 #include <algorithm>
@@ -13,7 +13,7 @@
 namespace ptxkit::container {
 namespace {
 
-constexpr uint64_t kLz4LargestRatio = 255;  // a byte of a length field stands for at most so many
+constexpr uint64_t kLz4LargestRatio = 255;  // output bytes per input byte: a length byte adds at most 255
 
 Result<std::string> lz4_text(const FatbinEntry& entry) {
   const uint64_t size = entry.uncompressed_bytes;
@@ -29,7 +29,7 @@ Result<std::string> lz4_text(const FatbinEntry& entry) {
   return text;
 }
 
-// Grows with what really comes out: a few bytes of Zstandard may promise a gigabyte.
+// The buffer grows with the actual output: a few bytes of Zstandard may claim a gigabyte.
 Result<std::string> zstd_text(const FatbinEntry& entry) {
   struct Free {
     void operator()(ZSTD_DStream* stream) const { ZSTD_freeDStream(stream); }

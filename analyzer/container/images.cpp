@@ -26,7 +26,7 @@ class Reader {
   Contents contents;
 
  private:
-  // One container after the other, with zeros between them where a linker aligned them.
+  // Reads consecutive containers. Linkers pad with zeros between them.
   Result<void> read_fatbins(std::string_view bytes, const std::string& name) {
     for (size_t at = 0; (at = bytes.find_first_not_of('\0', at)) != bytes.npos;) {
       const std::string where = fmt::format("{}:fatbin[{}]", name, fatbin_count_);
@@ -63,7 +63,7 @@ class Reader {
       if (section.name == ".nv_fatbin" || section.name == "__nv_relfatbin") {
         if (const auto done = read_fatbins(section.content, name); !done) return done;
       } else if (section.name == ".nv_debug_ptx_txt" && file->machine == kMachineCuda) {
-        // Its lines end with NUL in place of a newline.
+        // In this section NUL bytes end lines.
         std::string text(section.content);
         std::ranges::replace(text, '\0', '\n');
         contents.images.push_back({name + ":debug.ptx", std::move(text)});

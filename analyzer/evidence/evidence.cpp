@@ -1,4 +1,4 @@
-// Reads evidence files and decides hypotheses from their rows; evidence.hpp has the idea.
+// Reads evidence files and decides hypotheses from their rows; see evidence.hpp.
 #include "analyzer/evidence/evidence.hpp"
 
 #include <algorithm>
@@ -60,7 +60,7 @@ std::string stem(std::string_view path) {
   return std::string(path);
 }
 
-// Reads one field after the other; the first that is wrong ends the reading, and its error stands.
+// Reads the fields in order and stops at the first error.
 class Reader {
  public:
   Reader(const Json& root, const std::string& path) : root_(root), path_(path) {}

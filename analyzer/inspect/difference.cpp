@@ -1,6 +1,6 @@
-// Two alignments: the first by the shape of lines, without names, from which follows which name became which; the
-// second by the lines themselves, with the names of `before` replaced. So a line counts as unchanged only under one
-// correspondence of names that holds for its whole function.
+// Aligns each pair of functions twice. The first alignment compares the shapes of lines, without names, and yields the
+// renaming. The second compares the lines after renaming `before`. A line therefore counts as unchanged only under one
+// renaming that holds for the whole function.
 #include "analyzer/inspect/difference.hpp"
 
 #include <algorithm>
@@ -32,7 +32,7 @@ bool is_name_part(char c) { return is_name_start(c) || (c >= '0' && c <= '9'); }
 bool is_hex(char c) { return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'f'); }
 bool is_digit(char c) { return c >= '0' && c <= '9'; }
 
-// A symbol without what compilers generate: runs of eight hex digits or more, and numbers of names with a '$'.
+// A symbol without its generated parts: runs of eight or more hex digits, and numbers in names with a '$'.
 std::string without_generated_parts(std::string_view name) {
   const bool is_numbered = name.find('$') != name.npos || name.starts_with("__unnamed");
   std::string kept;
@@ -53,32 +53,33 @@ std::string without_generated_parts(std::string_view name) {
   return kept;
 }
 
-// A line and the names in it that may be called anything.
+// A line, and the names in it that are arbitrary.
 struct Line {
   std::string text;
-  std::string shape;  // with the kind of thing in place of each name
+  std::string shape;  // `text` with each name replaced by its kind
   struct Name {
     size_t at, size;
-    bool is_symbol;  // of the module, not of one function
+    bool is_symbol;  // of the module, not local to a function
   };
   std::vector<Name> names;
-  uint32_t source_line = 0;  // in the file as it was given; 0 where it has no instruction
+  uint32_t source_line = 0;  // line in the original file; 0 for a line without an instruction
 
   std::string_view name(size_t index) const {
     return std::string_view(text).substr(names[index].at, names[index].size);
   }
 };
 
-// What is compared as one: a function, or all the rest of a module.
+// A unit of comparison: a function, or the rest of the module.
 struct Part {
   std::string title;  // "kernel k"; "module"
-  std::string key;    // the name without its generated parts
+  std::string key;    // name without its generated parts
   std::string name;
   std::vector<Line> lines;
-  const Function* function = nullptr;  // of the original module
+  const Function* function = nullptr;  // in the original module
 };
 
-// One module cut into parts. Works on its canonical text, parsed again, so that a line is an instruction or directive.
+// One module split into parts. Works on the canonical text, parsed again, so that each line is one instruction or
+// directive.
 class Outline {
  public:
   explicit Outline(const Module& original) : original_(original), canonical_(ptx::parse(ptx::print(original), {})) {
@@ -149,7 +150,7 @@ class Outline {
     for (const Function& candidate : original_.functions) {
       if (candidate.name == function.name && candidate.has_body) part.function = &candidate;
     }
-    // Instruction n stands in this line of the canonical text and in that line of the original.
+    // Maps an instruction's line in the canonical text to its line in the original.
     std::unordered_map<uint32_t, uint32_t> source_lines;
     for (size_t i = 0; i < function.instructions.size() && i < part.function->instructions.size(); ++i) {
       source_lines.emplace(canonical_.module.position(function.instructions[i].at).line,
@@ -170,7 +171,7 @@ class Outline {
       }
       lines.push_back(std::move(next));
     }
-    // Labels that nothing names mark source positions or the ends of functions.
+    // Drop unreferenced labels: they mark source positions or the ends of functions.
     for (Line& each : lines) {
       if (!is_label(each) || mentioned.contains(each.name(0))) part.lines.push_back(std::move(each));
     }
@@ -217,7 +218,7 @@ std::vector<std::string> shapes(const std::vector<Line>& lines) {
   return all;
 }
 
-// Which name of `before` became which of `after`: the pair that occurs most often wins, each name is taken once.
+// Names of `before` and their counterparts in `after`. The most frequent pairs win, and each name is used once.
 using Renaming = std::map<std::string, std::string, std::less<>>;
 
 Renaming local_renaming(const std::vector<Line>& before, const std::vector<Line>& after,
@@ -240,7 +241,7 @@ Renaming local_renaming(const std::vector<Line>& before, const std::vector<Line>
   return names;
 }
 
-// Symbols stand for the same thing in all functions: they are paired once, by the lines that declare them.
+// Symbols have one meaning in all functions, so they are paired once, by their declarations.
 Renaming symbol_renaming(const std::vector<Line>& before, const std::vector<Line>& after) {
   Renaming names;
   std::set<std::string_view> taken;
@@ -263,7 +264,7 @@ std::string renamed(const Line& line, const Renaming& locals, const Renaming& sy
     text.append(line.text, at, line.names[i].at - at);
     const Renaming& names = line.names[i].is_symbol ? symbols : locals;
     const auto found = names.find(line.name(i));
-    // A name that became none: a text that no line of the other module can have.
+    // An unmatched name becomes a text that no line of the other module contains.
     text += found == names.end() ? fmt::format("\n{}", line.name(i)) : found->second;
     at = line.names[i].at + line.names[i].size;
   }
@@ -271,9 +272,9 @@ std::string renamed(const Line& line, const Renaming& locals, const Renaming& sy
 }
 
 struct DiffLine {
-  char change;  // ' ', '-', '+'
-  const Line* before;
-  const Line* after;  // null where the line stands only in the other one
+  char change;         // ' ', '-', '+'
+  const Line* before;  // null: the line is only in `after`
+  const Line* after;   // null: the line is only in `before`
 
   const Line& line() const { return after ? *after : *before; }
 };
@@ -298,7 +299,7 @@ std::vector<DiffLine> compare(const std::vector<Line>& before, const std::vector
   return lines;
 }
 
-// Where the first instruction at or behind `from` stands in the file on one side; 0 where there is none.
+// The line of the first instruction at or after `from`, in the file of one side; 0 where there is none.
 uint32_t first_source_line(const std::vector<DiffLine>& lines, size_t from, const Line* DiffLine::* side) {
   for (size_t i = from; i < lines.size(); ++i) {
     if (lines[i].*side && (lines[i].*side)->source_line) return (lines[i].*side)->source_line;
@@ -373,7 +374,7 @@ Difference difference(const Module& before, const Module& after) {
     candidates.erase(found);
     return part;
   };
-  // By name first, so that what was generated pairs only what is left.
+  // Pair equal names first, and by key only what is left.
   std::vector<const Part*> partners(new_outline.parts().size());
   for (size_t i = 0; i < partners.size(); ++i) {
     partners[i] = take([&](const Part* part) { return part->name == new_outline.parts()[i].name; });
@@ -381,7 +382,7 @@ Difference difference(const Module& before, const Module& after) {
   for (size_t i = 0; i < partners.size(); ++i) {
     if (!partners[i]) partners[i] = take([&](const Part* part) { return part->key == new_outline.parts()[i].key; });
   }
-  // What the declarations say of symbols, and what the pairs of functions do.
+  // Pair symbols by the declarations and by the pairs of functions.
   Renaming symbols = symbol_renaming(partners.back()->lines, new_outline.parts().back().lines);
   for (size_t i = 0; i < partners.size(); ++i) {
     if (partners[i]) symbols.emplace(partners[i]->name, new_outline.parts()[i].name);

@@ -1,4 +1,5 @@
-// See edit_script.hpp. The furthest points of every round are kept, so memory grows with the square of the difference.
+// See edit_script.hpp. The furthest points of every round are kept for backtracking, so memory grows with the square of
+// the number of edits.
 #include "analyzer/inspect/edit_script.hpp"
 
 #include <algorithm>
@@ -8,12 +9,12 @@ namespace {
 
 constexpr int64_t kMostEdits = 3000;
 
-// The part between common head and tail.
+// Matches the part between the common head and tail.
 void match_middle(std::span<const std::string> before, std::span<const std::string> after, uint32_t offset,
                   std::vector<Match>& matches) {
   const auto rows = static_cast<int64_t>(before.size()), columns = static_cast<int64_t>(after.size());
   const int64_t most = std::min(rows + columns, kMostEdits);
-  // furthest[most + k]: how far down diagonal k (row minus column) this many edits reach.
+  // furthest[most + k]: the row that this many edits reach on diagonal k (row minus column).
   std::vector<int64_t> furthest(static_cast<size_t>(2 * most + 2), 0);
   std::vector<std::vector<int64_t>> rounds;
   const auto at = [&](std::vector<int64_t>& line, int64_t k) -> int64_t& {

@@ -1,6 +1,6 @@
-// Ranks by longest path; order within a rank by barycentres, swept down and up; places by isotonic regression, which
-// finds the places nearest to the neighbours' that keep order and gaps. A back edge has a lane of its own, beside the
-// boxes from the rank of its target to that of its source.
+// Ranks come from longest paths, the order within a rank from barycentres, swept down and up. Isotonic regression then
+// finds the positions closest to the neighbours' that keep order and gaps. A back edge has its own lane beside the
+// boxes, from the rank of its target to that of its source.
 #include "analyzer/inspect/layers.hpp"
 
 #include <algorithm>
@@ -12,13 +12,13 @@ namespace {
 constexpr int kOrderSweeps = 12, kPlaceSweeps = 10;
 constexpr double kLaneWidth = 10;
 
-// A box, or the place where an edge crosses a rank.
+// A box, or the point where an edge crosses a rank.
 struct Node {
   uint32_t rank = 0;
   double width = 0;
   double x = 0;
   std::vector<uint32_t> above, below;
-  uint32_t beside = UINT32_MAX;  // the box of the same rank that the end of a back edge's lane stays near
+  uint32_t beside = UINT32_MAX;  // box of this rank that the end of a back edge's lane stays close to
 };
 
 class Layout {
@@ -66,7 +66,7 @@ class Layout {
     for (Edge& edge : drawing_.edges) {
       std::vector<uint32_t> lane;
       const uint32_t from_rank = nodes_[edge.from].rank, to_rank = nodes_[edge.to].rank;
-      // Into an irreducible loop an edge may run against the order and yet downwards.
+      // An edge into an irreducible loop may run against the order but still lead downwards.
       if (to_rank > from_rank) edge.is_back = false;
       if (edge.is_back) {
         for (uint32_t rank = to_rank; rank <= from_rank; ++rank) {
@@ -118,12 +118,13 @@ class Layout {
     }
   }
 
-  // The distance that neighbours in a rank keep between their centres.
+  // The least distance between the centres of neighbours in a rank.
   double separation(uint32_t left, uint32_t right) const {
     return (nodes_[left].width + nodes_[right].width) / 2 + gap_x_;
   }
 
-  // Puts a rank's nodes as near to `wanted` as their order and gaps allow (least squares, pool adjacent violators).
+  // Places the nodes of a rank as close to `wanted` as their order and gaps allow (least squares, pool adjacent
+  // violators).
   void settle(const std::vector<uint32_t>& rank, const std::vector<double>& wanted) {
     struct Pool {
       double sum;
@@ -212,7 +213,7 @@ class Layout {
   double gap_x_, gap_y_;
   std::vector<Node> nodes_;
   std::vector<std::vector<uint32_t>> ranks_;
-  std::vector<std::vector<uint32_t>> lanes_;  // of each edge, from above to below
+  std::vector<std::vector<uint32_t>> lanes_;  // of each edge, top to bottom
 };
 
 }  // namespace

@@ -1,5 +1,5 @@
-// A layered drawing of a directed graph: boxes in ranks, edges from one rank to the next (K. Sugiyama, S. Tagawa,
-// M. Toda, "Methods for Visual Understanding of Hierarchical System Structures", 1981). Lengths are in any one unit.
+// Layered drawing of a directed graph: boxes in ranks, edges between ranks (K. Sugiyama, S. Tagawa, M. Toda, "Methods
+// for Visual Understanding of Hierarchical System Structures", 1981). All lengths share one arbitrary unit.
 #pragma once
 
 #include <cstdint>
@@ -9,7 +9,7 @@ namespace ptxkit::inspect {
 
 struct Box {
   double width = 0, height = 0;
-  double x = 0, y = 0;  // centre and upper edge, set by lay_out
+  double x = 0, y = 0;  // centre of the upper edge, set by lay_out
 };
 
 struct Point {
@@ -18,8 +18,7 @@ struct Point {
 
 struct Edge {
   uint32_t from = 0, to = 0;  // indices of boxes
-  bool is_back = false;       // runs against the order of the boxes: drawn upwards, beside them;
-                              // lay_out clears it where the ranks lead downwards all the same
+  bool is_back = false;       // drawn upwards beside the boxes; lay_out clears it where the ranks lead downwards
   std::vector<Point> points;  // set by lay_out: from the lower edge of `from` to the upper edge of `to`
 };
 
@@ -30,7 +29,7 @@ struct Drawing {
   double width = 0, height = 0;  // set by lay_out
 };
 
-// Sets the places of boxes and edges. Time grows linearly with the boxes and with the ranks that edges cross.
+// Sets the positions of boxes and edges. Time is linear in the boxes and in the ranks that edges cross.
 void lay_out(Drawing& drawing, double gap_x, double gap_y);
 
 }  // namespace ptxkit::inspect

@@ -34,7 +34,7 @@ std::string_view text(Linkage linkage) {
   return "internal";
 }
 
-// "b8[16]", ".v4 f32": the type as it is declared.
+// "b8[16]", ".v4 f32": the type as declared.
 std::string type_text(const Variable& variable) {
   std::string out = variable.vector > 1 ? fmt::format("v{} ", variable.vector) : "";
   out += ptx::text(variable.type);
@@ -48,7 +48,7 @@ std::string dimensions_text(const uint32_t (&dimensions)[3]) {
   return fmt::format("{}, {}, {}", dimensions[0], dimensions[1], dimensions[2]);
 }
 
-// The directives of a function as name and value, in the order of the PTX ISA's chapter 11.4.
+// The directives of a function as name and value, in the order of section 11.4 of the PTX ISA.
 std::vector<std::pair<std::string, std::string>> directives(const ptx::FunctionAttributes& attributes) {
   std::vector<std::pair<std::string, std::string>> all;
   const auto number = [&](const char* name, uint32_t value) {
@@ -68,7 +68,7 @@ std::vector<std::pair<std::string, std::string>> directives(const ptx::FunctionA
   return all;
 }
 
-// What a launch must give, in words.
+// The facts that a launch needs, in words.
 std::vector<std::string> launch_facts(const Function& function, const FunctionStatistics& statistics) {
   std::vector<std::string> facts;
   const ptx::FunctionAttributes& attributes = function.attributes;

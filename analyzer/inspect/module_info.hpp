@@ -1,5 +1,5 @@
-// What a module declares: levels, producer, kernels with the layout of their parameters, functions, variables, and what
-// a launch has to know.
+// The declarations of a module: levels, producer, kernels with the layout of their parameters, functions, variables,
+// and the facts that a launch needs.
 #pragma once
 
 #include <string>
@@ -9,7 +9,7 @@
 
 namespace ptxkit::inspect {
 
-// Where each parameter lies in the buffer of a launch: at the next multiple of its alignment (CUDA driver API,
+// The place of each parameter in a launch's parameter buffer: the next multiple of its alignment (CUDA driver API,
 // CU_LAUNCH_PARAM_BUFFER_POINTER).
 struct ParameterLayout {
   struct Parameter {
@@ -22,12 +22,12 @@ struct ParameterLayout {
 };
 ParameterLayout parameter_layout(const ptx::Module& module, const ptx::Function& function);
 
-// What wrote the text, from the comments before `.version`: "NVIDIA NVVM Compiler, CUDA 13.0, V13.0.88"; empty where no
-// comment tells.
+// The tool that wrote the text, from the comments before `.version`: "NVIDIA NVVM Compiler, CUDA 13.0, V13.0.88"; empty
+// where the comments do not name it.
 std::string producer_of(std::string_view text);
 
 std::string info_text(const ptx::Module& module);
-// An object, without a final newline; see docs/ptx-debug.md.
+// A JSON object without a final newline; see docs/ptx-debug.md.
 std::string info_json(const ptx::Module& module);
 
 }  // namespace ptxkit::inspect

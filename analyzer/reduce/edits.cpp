@@ -13,13 +13,13 @@ using ptx::Module;
 
 constexpr std::string_view kBlanks = " \t\r\n";
 
-// One past the ';' that ends the statement at `at`. PTX has no ';' inside an instruction but in comments, which only
-// texts have that did not go through print().
+// One past the ';' that ends the statement at `at`. Inside an instruction a ';' can occur only in a comment, and
+// print() leaves no comments.
 size_t statement_end(std::string_view text, size_t at) { return std::min(text.find(';', at), text.size() - 1) + 1; }
 
 Unit removal(size_t begin, size_t end) { return {{begin, end, ""}}; }
 
-// The braces of a body in pairs; the first pair is the body's own.
+// Pairs of matching braces of a body; the first pair encloses the body.
 std::vector<std::pair<const Item*, const Item*>> brace_pairs(const Function& function) {
   std::vector<std::pair<const Item*, const Item*>> pairs;
   std::vector<size_t> open;
@@ -35,7 +35,7 @@ std::vector<std::pair<const Item*, const Item*>> brace_pairs(const Function& fun
   return pairs;
 }
 
-// `.maxntid 32, 1, 1` and its like, which stand between the parameters and the body.
+// `.maxntid 32, 1, 1` and other directives between the parameters and the body.
 void add_directives(std::string_view text, size_t begin, size_t end, std::vector<Unit>& units) {
   size_t start = std::string_view::npos;
   for (size_t i = begin; i < end; ++i) {
@@ -46,7 +46,7 @@ void add_directives(std::string_view text, size_t begin, size_t end, std::vector
   if (start != std::string_view::npos) units.push_back(removal(start, end));
 }
 
-// Each parameter with the comma on its left, or for the first one on its right.
+// Each parameter together with the comma before it; the first one with the comma after it.
 void add_parameters(const Module& module, const std::vector<ptx::VariableId>& list, std::vector<Unit>& units) {
   for (size_t i = 0; i < list.size(); ++i) {
     const size_t name = module.variables[list[i]].declared_at;
@@ -61,9 +61,10 @@ void add_parameters(const Module& module, const std::vector<ptx::VariableId>& li
   }
 }
 
-// `.reg` statements without the names that no instruction has, ranges no longer than their highest index asks for.
+// Shortens `.reg` statements: drops names that no instruction uses, and cuts ranges to the highest index in use.
 void add_registers(const Function& function, std::vector<Unit>& units) {
-  std::vector<uint32_t> needed(function.register_declarations.size(), 0);  // length of a range; 1 for a plain name
+  std::vector<uint32_t> needed(function.register_declarations.size(),
+                               0);  // length of a range; plain name: 1; unused: 0
   for (const ptx::Register& reg : function.registers) {
     if (reg.declaration == ptx::kNone) continue;
     uint32_t& count = needed[reg.declaration];
@@ -99,7 +100,7 @@ void add_initializers(const Module& module, const std::vector<Item>& items, std:
   }
 }
 
-// Source operands of one instruction, which the parser tells from destinations: `0` is none.
+// Source operands of one instruction. A `0` in place of a destination is rejected by the parser.
 void add_operands(std::string_view text, size_t begin, size_t end, std::vector<Unit>& units) {
   const auto add = [&](size_t from, size_t to) {
     while (from < to && kBlanks.find(text[from]) != std::string_view::npos) ++from;

@@ -1,5 +1,5 @@
-// What may be taken out of a module, as edits of its text: each unit is one thing that can go, or become simpler, apart
-// from the others. Whether what is left is still PTX is for the parser to say.
+// The parts of a module that can be removed, as edits of its text. Each unit can be removed or simplified independently
+// of the others. The parser decides whether the rest is still PTX.
 #pragma once
 
 #include <string>
@@ -9,24 +9,24 @@
 
 namespace ptxkit::reduce {
 
-// [begin, end) of the text becomes `replacement`.
+// Replaces [begin, end) of the text by `replacement`.
 struct Edit {
   size_t begin = 0, end = 0;
   std::string replacement;
 };
-using Unit = std::vector<Edit>;  // edits that go together, such as the two braces of a scope
+using Unit = std::vector<Edit>;  // edits that belong together, such as the two braces of a scope
 
-// Functions, variables, files, sections, aliases of the module.
+// Functions, variables, files, sections and aliases of the module.
 std::vector<Unit> module_units(const ptx::Module& module);
-// Instructions, labels, variables, tables, pragmas and `.loc` of every body.
+// Instructions, labels, variables, tables, pragmas and `.loc` of all bodies.
 std::vector<Unit> statement_units(const ptx::Module& module);
-// What surrounds statements: scopes, performance directives, parameters, registers that nothing names, initialisers.
+// The frame around statements: scopes, performance directives, parameters, unused registers, initialisers.
 std::vector<Unit> frame_units(const ptx::Module& module);
-// Guards left out, displacements left out, operands that become 0.
+// Removes guards and displacements, and replaces operands by 0.
 std::vector<Unit> operand_units(const ptx::Module& module);
 
-// The text with the edits of every unit whose `chosen` is true made, and without blank lines. Where edits overlap, the
-// one that begins first wins and takes the others' spans with it.
+// Applies the edits of all units whose `chosen` is true, and removes blank lines. Of overlapping edits the first one
+// wins and also removes the spans of the others.
 std::string edited(std::string_view text, const std::vector<Unit>& units, const std::vector<bool>& chosen);
 
 }  // namespace ptxkit::reduce

@@ -34,7 +34,7 @@ class Reducer {
   }
 
  private:
-  // Makes `candidate` the result if it is PTX and still fails.
+  // Makes `candidate` the result if it parses and still fails.
   bool take(std::string candidate) {
     if (is_time_over_()) result_.is_minimal = false;
     if (!result_.is_minimal || !seen_.insert(candidate).second) return false;
@@ -43,7 +43,7 @@ class Reducer {
     return true;
   }
 
-  // One round over the units of one kind, in ever smaller chunks.
+  // One pass over the units of one kind, in ever smaller chunks. Returns whether anything was removed.
   bool pass(std::vector<Unit> (*units_of)(const ptx::Module&)) {
     const std::string text = result_.text;
     const ptx::ParseResult parsed = ptx::parse(text, path_);

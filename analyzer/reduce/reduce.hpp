@@ -1,9 +1,8 @@
-// Delta debugging of PTX: the smallest text that still shows what somebody looks for.
-//
-// ddmin (Zeller and Hildebrandt, "Simplifying and Isolating Failure-Inducing Input", 2002) on the units of edits.hpp:
-// halves, quarters, and so on of all units are taken out, last ones first, until no single one can go. Kinds of units
-// take turns, coarse ones first, until none of them makes the text smaller. A candidate that the front end refuses is
-// never shown to the test.
+// Delta debugging of PTX: finds a smaller text with the same failure.
+// \ Runs ddmin (Zeller and Hildebrandt, "Simplifying and Isolating Failure-Inducing Input", 2002) on the units of
+// edits.hpp: it removes halves, quarters and so on of all units, last ones first, down to single units. The kinds of
+// units take turns, coarse ones first, until no kind makes the text smaller. Candidates that the front end rejects are
+// not passed to the test.
 #pragma once
 
 #include <functional>
@@ -14,14 +13,13 @@
 namespace ptxkit::reduce {
 
 struct Reduction {
-  std::string text;         // what is left, in the layout of print(), unless that alone made the failure go away
-  size_t tested_count = 0;  // texts that the test saw
-  bool is_minimal = true;   // false where `is_time_over` ended it
+  std::string text;         // in the layout of print(), unless that layout alone removes the failure
+  size_t tested_count = 0;  // texts passed to the test
+  bool is_minimal = true;   // false where `is_time_over` stopped the search
 };
 
-// `still_fails` says whether a text shows what is looked for; the first text asked about is `text` itself. With the
-// same answers the result is the same. `is_time_over` is asked before each candidate. Errors: `text` does not parse; it
-// does not fail to begin with.
+// `still_fails` says whether a text still fails; it is called first with `text` itself. The result depends only on its
+// answers. `is_time_over` is called before each candidate. Errors: `text` does not parse; it does not fail.
 Result<Reduction> reduce(const std::string& text, const std::string& path,
                          const std::function<bool(const std::string&)>& still_fails,
                          const std::function<bool()>& is_time_over);
