@@ -1,9 +1,11 @@
 // Checks one PTX file against the catalogue: parses it, runs the chosen rules on every kernel, and scores it.
-// \ There are two kinds of rules. Rules about the text (F002 to F020) are decided by the front end's diagnostics: a
+//
+// There are two kinds of rules. Rules about the text (F002 to F020) are decided by the front end's diagnostics: a
 // rule survives where none of its diagnostics occur. Rules about behaviour are functions over one kernel
 // (rules/run_rule.hpp). A rule that is neither has no verdict and does not affect the score; reports state how many
 // rules of the catalogue ran.
-// \ A text with diagnostics is not examined further, because the tree is incomplete. Its rules are refuted or
+//
+// A text with diagnostics is not examined further, because the tree is incomplete. Its rules are refuted or
 // undecided, and it has no score.
 #pragma once
 

@@ -1,5 +1,6 @@
 // Findings that a user has accepted: by comments in the code, or by a baseline file of earlier findings.
-// \ A comment `// ptx-debug: allow F051, F081 -- reason`, or the same in `/* */`, applies to findings of these rules on
+//
+// A comment `// ptx-debug: allow F051, F081 -- reason`, or the same in `/* */`, applies to findings of these rules on
 // its own line of PTX; if it stands alone, to the next line with a statement; and if that line begins a function, to
 // the whole function. In the C++ or CUDA source that `.loc` names it applies to its own line and the next one. A
 // suppressed finding stays in the report with its reason, and does not affect score or exit code.

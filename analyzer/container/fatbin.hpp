@@ -1,5 +1,6 @@
 // CUDA's fat binary: machine code and PTX for several targets, in sequence.
-// \ NVIDIA publishes the container's first 16 bytes (fatbinary_section.h, fatBinaryCtl.h of CUDA 9: magic 0xba55ed50,
+//
+// NVIDIA publishes the container's first 16 bytes (fatbinary_section.h, fatBinaryCtl.h of CUDA 9: magic 0xba55ed50,
 // version, header size, size of the rest). The layout of entries follows public readers
 // (n-eiling/cuda-fatbin-decompression, jiegec/fatbinary), checked against the output of nvcc 13.0: a header of at least
 // 64 bytes, which states its own size and the padded size of the payload, then the payload. A payload is plain, an LZ4

@@ -1,5 +1,6 @@
 // Delta debugging of PTX: finds a smaller text with the same failure.
-// \ Runs ddmin (Zeller and Hildebrandt, "Simplifying and Isolating Failure-Inducing Input", 2002) on the units of
+//
+// Runs ddmin (Zeller and Hildebrandt, "Simplifying and Isolating Failure-Inducing Input", 2002) on the units of
 // edits.hpp: it removes halves, quarters and so on of all units, last ones first, down to single units. The kinds of
 // units take turns, coarse ones first, until no kind makes the text smaller. Candidates that the front end rejects are
 // not passed to the test.
