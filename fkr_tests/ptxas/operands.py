@@ -1,11 +1,14 @@
 #!/usr/bin/env python3
-"""Whether `ptx-debug check` and ptxas take the same operands: types of registers, constants, names, parts, lists.
+"""Checks that `ptx-debug check` and ptxas accept the same operands: register types, constants, names, parts, lists.
 
-With --recorded, both judge every line of operand_kinds.txt; whatever either judges otherwise than recorded is printed.
+With --recorded, both judge every line of operand_kinds.txt, and the script prints each line on which either differs
+from the record.
 
-With --forms COMMAND, whose output is that of `list_forms`, each instruction is judged as it is, with operands more, and with
-each operand replaced by each kind of operand (KINDS), and what the two judge differently is printed: the side that takes it, the kind, the instruction. ptxas reads thousands at once: a line that is certainly wrong keeps it from generating code for the others,
-and what it took and we refuse is assembled again without that line. --kinds limits the kinds by a regular expression.
+With --forms COMMAND, both judge each instruction that COMMAND prints in the format of `list_forms`: unchanged, with
+additional operands, and with each operand replaced by each kind of operand (KINDS). The script prints each difference:
+the side that accepts it, the kind, the instruction. ptxas reads hundreds of instructions per run. One line that is
+certainly wrong keeps it from generating code for the others; instructions that it accepts and ptx-debug rejects are
+assembled again without that line. --kinds limits the kinds by a regular expression.
 
 The exit code is 1 if anything is printed.
 """
@@ -34,8 +37,8 @@ CERTAINLY_WRONG = "add.u32 %w1, %d1, %d2;"
 
 
 class Module:
-    """operand_kinds.ptx for a version and a target, after line 1000: past the lines of the text that ptxas generates for one
-    instruction."""
+    """operand_kinds.ptx for a version and a target. It begins after line 1000, so that its line numbers differ from
+    those of the text that ptxas generates for an instruction."""
 
     def __init__(self, version="9.0", target="sm_90a"):
         text = (FOLDER / "operand_kinds.ptx").read_text()
@@ -64,7 +67,7 @@ def refused_by_ptxas(options, shop, name, module, instructions, whole=False):
         if not bad and len(live) == 1:
             refused.add(live[0])
             break
-        if not bad:  # a complaint about no line of ours: the text that ptxas writes for an instruction
+        if not bad:  # the error is in text that ptxas generated for an instruction
             half = len(live) // 2
             for part in (live[:half], live[half:]):
                 found = refused_by_ptxas(options, shop, name, module, [instructions[i] for i in part], whole)
@@ -115,7 +118,7 @@ def variants(instruction, kinds):
 
 
 def judge_forms(options, kinds):
-    """Lines to print."""
+    """The lines to print."""
     batches = collections.OrderedDict()
     for line in subprocess.run(shlex.split(options.forms), capture_output=True, text=True, check=True).stdout.splitlines():
         _, _, target, instruction = line.split("\t")
@@ -148,7 +151,7 @@ def judge_recorded(options):
     expected = {i for i, line in enumerate(lines) if line[0] == "-"}
     with judges.Workshop() as shop:
         theirs = refused_by_ptxas(options, shop, "ptxas.ptx", module, texts)
-        to_the_end = sorted(expected - theirs)  # it refuses some only when it generates code
+        to_the_end = sorted(expected - theirs)  # ptxas rejects some only when it generates code
         again = refused_by_ptxas(options, shop, "ptxas.ptx", module, [texts[i] for i in to_the_end], whole=True)
         theirs.update(to_the_end[at] for at in again)
         ours = refused_by_us(options, shop, "ours.ptx", module, texts)

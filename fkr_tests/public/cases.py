@@ -1,7 +1,7 @@
-"""A kernel of the table: where its source is, how it is compiled and launched, and its expected result.
+"""Cases of kernels from public packages: the kernel's source, how it is compiled and launched, and its expected result.
 
-A case is a function with the decorator @case. It gets a Launch, makes inputs with the launch's generator, computes the
-result with NumPy, and ends with launch.triton(...) or launch.cuda(...).
+A case is a function with the decorator @case. It receives a Launch, creates inputs with the launch's random generator,
+computes the result with NumPy, and ends with launch.triton(...) or launch.cuda(...).
 """
 import dataclasses
 import zlib
@@ -13,7 +13,7 @@ from compare import BITS, decode
 REGISTERED = {}
 
 def case(package, name, file, kernel, targets=(80,)):
-    """Registers a case for each target. The arguments must be literals, since CMake's list of tests is read from the text."""
+    """Registers a case for each target. The arguments must be literals: CMake's list of tests is read from the text."""
     def register(function):
         for target in targets:
             full = test_name(package, name, target)
@@ -91,11 +91,11 @@ class Checked(Buffer):
 
 
 class Out(Checked):
-    """A buffer of which a kernel writes every element, and which it never reads."""
+    """A buffer that a kernel never reads, and of which it writes every element."""
     def __init__(self, expected, dtype=None, rtol=0.0, atol=0.0, kind=None):
         expected = np.asarray(expected)
         before = np.empty(expected.shape, BITS[kind] if kind else dtype or expected.dtype)
-        before.view(np.uint8).fill(0xA5)  # an element that is not written must not be right by chance
+        before.view(np.uint8).fill(0xA5)  # so that an unwritten element is not right by chance
         super().__init__(before, expected, rtol, atol, kind, None)
 
 
@@ -114,7 +114,8 @@ class Launch:
         self.findings = {}
 
     def finds(self, rule, why):
-        """The kernel itself has a defect that --check all reports. The case fails unless exactly the named rules fire."""
+        """Declares a defect of the kernel that --check all reports. The case fails unless exactly the declared rules
+        fire."""
         self.findings[rule] = why
 
     def normal(self, *shape, dtype=np.float32):
@@ -128,8 +129,8 @@ class Launch:
 
     def triton(self, grid, arguments, constants=None, needs=(), prelude="", warps=4, stages=3, fusion=False,
                aliases=()):
-        """Parameters by name; `needs` are further files of the package whose functions the kernel calls, and
-        `aliases` the names under which it imports them as modules."""
+        """`arguments` maps parameter names to values. `needs` are further files of the package whose functions the
+        kernel calls, and `aliases` the names under which it imports them as modules."""
         self.fusion, self.aliases = fusion, aliases
         self.compiler = "triton"
         self.grid, self.arguments, self.constants = grid, arguments, constants or {}
@@ -137,9 +138,10 @@ class Launch:
 
     def cuda(self, grid, block, arguments, shared=0, prelude="", only=None, needs=(), replace=(), until=None, tail="",
              headers=None, options=()):
-        """The case's `kernel` is a name expression such as scale<float, 4>. Of a file that has host code too, `only` names
-        the functions that are taken, or `until` what the rest begins with and `tail` what closes what is left. `replace` is pairs of texts: what the package's
-        host code puts into the source. `headers` are contents of headers that only host code needs."""
+        """The case's `kernel` is a name expression such as scale<float, 4>. If the file also has host code, `only` names
+        the functions to keep; or `until` is the beginning of the part to drop, and `tail` closes the part that is kept.
+        `replace` holds pairs of texts that the package's host code would substitute in the source. `headers` holds the
+        contents of headers that only host code needs."""
         self.compiler = "cuda"
         self.grid, self.block, self.arguments, self.shared, self.prelude = grid, block, arguments, shared, prelude
         self.only, self.until, self.tail, self.needs, self.replace = only, until, tail, needs, replace

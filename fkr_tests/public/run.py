@@ -1,16 +1,16 @@
 #!/usr/bin/env python3
-"""Runs kernels of public packages on the emulator and compares what they give with NumPy.
+"""Runs kernels of public packages on the emulator and compares their results with NumPy.
 
 usage: run.py --list                                  names of all cases
-       run.py --environment                           makes the virtual environment
+       run.py --environment                           creates the virtual environment
        run.py [--ptx-debug FILE] [NAME...]            compiles and runs cases, each with --check none and --check all
        run.py ... --device FOLDER                     also writes the launches and a script for a machine with a GPU
        run.py ... --device FOLDER --libcuda FILE      and runs that script on another driver
        run.py ... --schedule S                        in another order of warps and blocks, see docs/emulator.md
-       run.py ... --spoil                             with one element of what is expected changed: must fail
+       run.py ... --spoil                             with one expected element changed: must fail
 
-Without NAME: all cases. PTX is kept in the environment under the hash of what it is made from. Exit 0: all right; 1: a wrong result, a fault or a kernel that does not compile; 77: skipped,
-for the environment cannot be made here.
+Without NAME it runs all cases. PTX is cached in the environment under the hash of its inputs. Exit codes: 0 success;
+1 a wrong result, a fault or a kernel that does not compile; 77 skipped, because the environment cannot be created here.
 """
 import argparse
 import ast
@@ -149,7 +149,7 @@ def spoil(prepared):
 
 
 def run_case(case, options, cache):
-    """(lines of errors, the greatest numerical error, results with --check none)."""
+    """(lines of errors, the greatest numerical error, the Prepared case, results with --check none)."""
     try:
         prepared = Prepared(case, cache)
         if options.spoil:

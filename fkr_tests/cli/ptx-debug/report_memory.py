@@ -32,8 +32,8 @@ def kernel(i):
 
 
 def run(folder, count, output, *words):
-    """Exit code and the most bytes in memory; standard output goes to a file. Nothing is read here meanwhile: a process
-    that is started counts what its parent had."""
+    """Exit code and peak memory in bytes; standard output goes to a file. This process holds nothing large in memory:
+    the peak of a child includes the memory of its parent at the fork."""
     with open(f"{folder}/k.ptx", "w", encoding="utf-8") as file:
         file.write(".version 8.0\n.target sm_80\n.address_size 64\n" + "".join(map(kernel, range(count))))
         file.write(f"// ptx-debug: allow F099 -- nothing to say, of {count}\n")

@@ -108,7 +108,8 @@ bool is_collective(ptx::Op op) {
   return op == ptx::Op::shfl || op == ptx::Op::vote || op == ptx::Op::match || op == ptx::Op::redux;
 }
 
-// A number, or the operand of the only `mov` to a register: the backend takes the mask of redux.sync from a register.
+// The immediate itself, or the operand of the only `mov` to a register: the backend passes the mask of redux.sync in a
+// register.
 ptx::Operand value_of(const ptx::Function& function, const ptx::Operand& operand) {
   if (operand.kind != ptx::OperandKind::reg) return operand;
   std::vector<ptx::Operand> values;
@@ -149,8 +150,8 @@ TEST(KernelFacts, EveryTextHasACostThatParses) {
   for_each_image("", [](const KernelImage& image, const Parsed&) {
     const auto cost = parse_kernel_cost(image.ptx);
     ASSERT_TRUE(cost) << cost.error().message();
-    if (image.name.starts_with("lz77_") && image.name != kLz77Decode) return;  // they work on positions
-    // A warp for each item: 32 threads for an item's bytes. Or a CTA.
+    if (image.name.starts_with("lz77_") && image.name != kLz77Decode) return;  // each thread handles a position
+    // A warp or a CTA handles an item's bytes.
     const bool takes_pages = image.name.ends_with("_page") || image.name == kLz4Decompress ||
                              image.name.starts_with("demux_") || image.name == kBwtBitonic;
     const uint32_t threads = works_as_cta(image) ? image.block_threads : 32;

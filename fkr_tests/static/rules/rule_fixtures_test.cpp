@@ -34,7 +34,7 @@ namespace fs = std::filesystem;
 struct Fixture {
   std::string rule, name, path;
   Verdict verdict = Verdict::survived;
-  bool is_refused = false;  // by the front end and by ptxas
+  bool is_refused = false;  // rejected by the front end and by ptxas
 };
 
 void PrintTo(const Fixture& fixture, std::ostream* out) { *out << fixture.path; }
@@ -65,7 +65,7 @@ std::string_view name_of(Verdict verdict) {
   return kNames[static_cast<size_t>(verdict)];
 }
 
-// The others, F002 to F020, are decided by the front end.
+// Whether a function decides the rule. The front end decides the others, F002 to F020.
 bool is_function(std::string_view rule) {
   return std::ranges::any_of(implementations(),
                              [&](const Implementation& implementation) { return implementation.id == rule; });
@@ -154,7 +154,7 @@ TEST_P(RuleFixture, IsPtxThatPtxasAccepts) {
   if (fixture.name == "refuted_static_size") GTEST_SKIP() << "too much static shared memory is what it shows";
   static const bool has_ptxas = std::system("ptxas --version > /dev/null 2>&1") == 0;
   if (!has_ptxas) GTEST_SKIP() << "ptxas is not installed";
-  // Newer assemblers have dropped the oldest targets. A later one is kept.
+  // Newer assemblers do not support sm_70: replace it by sm_75.
   auto text = read_file(fixture.path);
   ASSERT_TRUE(text);
   if (const size_t at = text->find("sm_70"); at != std::string::npos) text->replace(at, 5, "sm_75");
@@ -188,7 +188,8 @@ TEST(RuleFixtures, AreOfRulesThatExist) {
   for (const Fixture& fixture : fixtures()) EXPECT_TRUE(existing.contains(fixture.rule)) << fixture.path;
 }
 
-// The literal reading of the original catalogue: every site is critical, whatever was proved; a shuffle ends the taint.
+// The literal reading of the original catalogue: every site is critical, whatever the analysis proves, and a shuffle
+// ends the taint.
 TEST(PatternProfile, EverySiteIsCritical) {
   for (const char* name :
        {"F021/survived_aligned", "F081/survived_proved", "F081/survived_bytes", "F082/survived_scaled"}) {
@@ -253,7 +254,7 @@ TEST(Races, APairBeyondTheBudgetIsNamed) {
   EXPECT_NE(many.result.basis.find("not decided: budget"), std::string::npos) << many.result.basis;
 }
 
-// No fixture: present assemblers do not accept PTX with this directive.
+// Not a fixture: current assemblers reject PTX with this directive.
 TEST(DeprecatedOpcode, TheDirectiveOfPtx20Too) {
   const std::string head = ".version 2.0\n.target sm_20\n.entry k()\n.maxntid 128\n";
   const Outcome outcome = run("F087", head + ".maxnctapersm 4\n{ ret; }\n", Profile::root_cause);
@@ -264,7 +265,7 @@ TEST(DeprecatedOpcode, TheDirectiveOfPtx20Too) {
   EXPECT_EQ(run("F087", head + ".minnctapersm 4\n{ ret; }\n", Profile::root_cause).result.verdict, Verdict::survived);
 }
 
-// The facts that a finding of F051 must name.
+// Facts that a finding of F051 must state.
 TEST(Alignment, AWitnessOfACursorNamesThreadIterationAndAddress) {
   for (const char* name : {"refuted_cursor", "refuted_loaded_cursor", "refuted_cursor_of_steps"}) {
     const auto text = read_file(std::string(PTXKIT_FIXTURES) + "/F051/" + name + ".ptx");

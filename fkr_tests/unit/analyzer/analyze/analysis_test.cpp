@@ -1,4 +1,4 @@
-// How a file goes through the catalogue: what has a verdict, what has not, and what the file's status is.
+// A file checked against the catalogue: which rules have a verdict, and the status of the file.
 #include "analyzer/analyze/analysis.hpp"
 
 #include <algorithm>

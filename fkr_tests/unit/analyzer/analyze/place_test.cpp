@@ -1,4 +1,4 @@
-// Where things are, also in texts that nobody's compiler wrote.
+// Places in PTX and source, also in texts that no compiler wrote.
 #include "analyzer/analyze/place.hpp"
 
 #include <gtest/gtest.h>

@@ -1,5 +1,5 @@
-// Writes containers for tests: fat binaries, ELF files with sections, static libraries. The compressed payloads come
-// from liblz4 and libzstd themselves.
+// Writes containers for tests: fat binaries, ELF files with sections, static libraries. liblz4 and libzstd compress the
+// payloads.
 #pragma once
 
 #include <cstdint>
@@ -76,7 +76,7 @@ inline std::string fatbin(const std::vector<EntrySpec>& entries) {
   return bytes + content;
 }
 
-// An ELF-64 file of the given sections, and the table of their names behind them.
+// An ELF-64 file of the given sections, followed by the table of their names.
 inline std::string elf(std::vector<std::pair<std::string, std::string>> sections, uint16_t machine = 62) {
   std::string bytes(64, '\0'), names(1, '\0'), table(64, '\0');
   bytes.replace(0, 7, "\177ELF\2\1\1");

@@ -1,4 +1,4 @@
-// What is taken out of containers, and what is said of damaged ones.
+// The texts read from containers, and the errors for damaged ones.
 #include "analyzer/container/images.hpp"
 
 #include <gmock/gmock.h>

@@ -1,4 +1,4 @@
-// Evidence decides a hypothesis from single rows; each row that could tip the decision is tipped here.
+// Evidence decides a hypothesis from single rows. The tests change each row that could change the decision.
 #include "analyzer/evidence/evidence.hpp"
 
 #include <fstream>

@@ -1,4 +1,4 @@
-// Known bits, exhaustively: every pair of facts of four bits, every pair of numbers that they allow.
+// Known bits, exhaustively: every pair of four-bit facts, and every pair of numbers that they allow.
 #include "analyzer/flow/bits.hpp"
 
 #include <vector>

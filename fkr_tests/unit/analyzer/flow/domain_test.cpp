@@ -1,6 +1,6 @@
-// The value domain against evaluation: over random straight-line kernels every fact, every interval and every affine
-// form must allow the number that the evaluator computes for each thread. The evaluator runs the instructions
-// themselves and shares no code with the transfer functions.
+// The value domain against evaluation: for random straight-line kernels, every fact, interval and affine form must
+// allow the number that the evaluator computes for each thread. The evaluator executes the instructions and shares no
+// code with the transfer functions.
 #include <random>
 
 #include <gtest/gtest.h>
@@ -14,7 +14,7 @@ namespace {
 constexpr unsigned kPrograms = 400;
 constexpr unsigned kInstructions = 30;
 
-// A body of random integer instructions over %tid, constants and earlier results; `third` gives %r2.
+// A body of random integer instructions over %tid, constants and earlier results. `third` sets %r2.
 std::string random_body(std::mt19937& random, const std::string& third = "mov.u32 %r2, 12;") {
   auto pick = [&](unsigned count) { return static_cast<unsigned>(random() % count); };
   std::string body =
@@ -169,7 +169,8 @@ TEST(Domain, AllowsWhatEveryThreadComputes) {
   EXPECT_GT(compared, 50'000u);
 }
 
-// Threads that are run at once get what each of them gets alone, and what differs from thread to thread does so.
+// Evaluating threads together gives each thread the result that it has alone. Many of the values differ between
+// threads.
 TEST(Evaluator, ThreadsAtOnceAreEachThreadAlone) {
   std::mt19937 random(20261122);
   size_t different = 0;
@@ -193,7 +194,7 @@ TEST(Evaluator, ThreadsAtOnceAreEachThreadAlone) {
   EXPECT_GT(different, 10'000u);
 }
 
-// A mask of what a pointer's low bits are goes, and the pointer with it.
+// A position minus its own low bits is rounded down: the form loses the mask and the pointer.
 TEST(Forms, APositionLessItsLowBitsIsRoundedDown) {
   const Kernel k(R"(
     ld.param.u64 %rd1, [p];
@@ -211,11 +212,11 @@ TEST(Forms, APositionLessItsLowBitsIsRoundedDown) {
   const Form down = forms.without_masks(forms.of(k.value("%rd6")), 4);
   EXPECT_EQ(down.base, kNoBase);
   EXPECT_EQ(forms.residue(down, 4), (std::pair<unsigned, uint64_t>{4, 4}));
-  // Four bits are not five.
+  // Only four bits are masked, so the fifth is unknown.
   EXPECT_LT(forms.residue(forms.without_masks(forms.of(k.value("%rd6")), 5), 5).first, 5u);
 }
 
-// Against evaluation with a number for what the differences were found without.
+// Compares differences, found without the parameter's value, with an evaluation for one value of it.
 TEST(Delta, IsTheDifferenceWhateverTheParameterIs) {
   std::mt19937 random(20261121);
   size_t known = 0, beyond = 0;

@@ -1,6 +1,5 @@
 // The value domain and the evaluator against the emulator, which shares no code with them: one instruction at a time,
-// on operands of which some bits are known. What a thread computes is what the evaluator says, and lies within the
-// fact.
+// on operands with some known bits. The result of each thread must equal the evaluator's and lie within the fact.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -12,7 +11,7 @@ namespace {
 
 constexpr uint32_t kThreads = 64;
 
-// %r1 to %r3, %rd1 and %rd2, %h1: of each thread its own, some bits the same in all. %p1: odd threads.
+// %r1 to %r3, %rd1, %rd2 and %h1 differ between threads but share some bits. %p1 is true for odd threads.
 constexpr std::string_view kOperands = R"(
 mov.u32 %r0, %tid.x;
 mul.lo.u32 %r1, %r0, 37;
@@ -31,9 +30,9 @@ setp.eq.u32 %p1, %r4, 1;
 )";
 
 struct Case {
-  std::string_view instructions;  // leave the result in %r100, or %rd100 where they name it
-  bool is_evaluated = true;       // the evaluator has to know the result
-  bool is_informed = true;        // the fact has to exclude some result
+  std::string_view instructions;  // leave the result in %r100, or in %rd100 if they name it
+  bool is_evaluated = true;       // the evaluator must know the result
+  bool is_informed = true;        // the fact must exclude some value
 };
 
 std::string body_of(const Case& each) {
@@ -151,7 +150,7 @@ TEST(Emulated, OneInstruction) {
   }
 }
 
-// Predicates have no store of their own: each case says which of 1 and 2 a thread selects by one.
+// Predicates cannot be stored, so each case selects 1 or 2 by the predicate.
 TEST(Emulated, Comparisons) {
   for (const std::string_view type : {"u32", "s32", "b32"}) {
     for (const std::string_view order : {"eq", "ne", "lt", "le", "gt", "ge", "lo", "ls", "hi", "hs"}) {

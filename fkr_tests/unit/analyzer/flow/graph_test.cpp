@@ -1,4 +1,4 @@
-// Blocks, dominators, post-dominators and loops of small kernels whose shape is known.
+// Blocks, dominators, post-dominators and loops of small kernels of known shape.
 #include <gtest/gtest.h>
 
 #include "fkr_tests/unit/analyzer/flow/kernel.hpp"

@@ -16,7 +16,7 @@ struct Program {
   std::optional<Inlined> inlined;
 };
 
-// Functions, and the body of a kernel that calls them.
+// Parses the functions and a kernel with this body, and inlines the calls.
 Program followed(const std::string& functions, const std::string& body) {
   Program program{ptx::parse(".version 8.0\n.target sm_80\n.address_size 64\n" + functions +
                                  "\n.visible .entry k(.param .u64 p, .param .u32 n)\n{\n.reg .pred %p<9>;\n"
@@ -102,7 +102,7 @@ TEST(Inline, StructuresPassPartByPart) {
       "{\n.param .align 8 .b8 a[16];\nst.param.b64 [a], %rd1;\nst.param.b32 [a+8], %r1;\nst.param.b32 [a+12], %r2;\n"
       "call f, (a);\n}\n";
   EXPECT_TRUE(followed(callee, call).inlined);
-  // Two words are stored, a double word is loaded.
+  // Two words are stored, but a double word is loaded.
   const std::string other =
       "{\n.param .align 8 .b8 a[16];\nst.param.v2.b32 [a], {%r1, %r2};\nst.param.v2.b32 [a+8], {%r1, %r2};\n"
       "call f, (a);\n}\n";

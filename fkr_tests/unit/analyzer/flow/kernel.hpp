@@ -1,4 +1,4 @@
-// A kernel written as its body, with the analyses that the tests look at.
+// Parses a kernel from its body and runs the analyses under test.
 #pragma once
 
 #include <string>
@@ -42,7 +42,7 @@ struct Kernel {
       if (each.name == label) return graph.block_of(each.target);
     return kNone;
   }
-  // The last value that the text gives a register.
+  // The value of the last definition of a register in the text.
   ValueId value(const std::string& name) const {
     ValueId found = kNone;
     for (ValueId id = 0; id < ssa.size(); ++id)

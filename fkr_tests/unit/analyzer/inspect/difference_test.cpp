@@ -1,4 +1,4 @@
-// What counts as a difference and what does not.
+// Which changes of a module count as a difference.
 #include "analyzer/inspect/difference.hpp"
 
 #include <gmock/gmock.h>
@@ -92,7 +92,7 @@ TEST(Difference, WhatTheMachineDoesDifferently) {
 }
 
 TEST(Difference, LinesAreNumberedAsInTheFiles) {
-  // The shown neighbours begin with `sub`, three instructions before the barrier.
+  // The context begins with `sub`, three instructions before the barrier.
   EXPECT_THAT(against(with("\tbar.sync 0;\n", "\n\n")).text, HasSubstr("@@ -22 +22 @@\n"));
 }
 

@@ -1,4 +1,4 @@
-// Where boxes and edges are put, and what is drawn of a function.
+// The layout of boxes and edges, and the picture of a function.
 #include "analyzer/inspect/flow_picture.hpp"
 
 #include <random>

@@ -1,4 +1,4 @@
-// PTX for tests of analyzer/inspect: what stands after the header.
+// Parses PTX for the tests of analyzer/inspect from the text after the header.
 #pragma once
 
 #include <string>

@@ -1,4 +1,4 @@
-// What is said of a module's declarations.
+// The description of a module's declarations.
 #include "analyzer/inspect/module_info.hpp"
 
 #include <gmock/gmock.h>

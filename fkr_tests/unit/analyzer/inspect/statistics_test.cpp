@@ -1,4 +1,4 @@
-// What is counted of a function.
+// The statistics of functions.
 #include "analyzer/inspect/statistics.hpp"
 
 #include <gmock/gmock.h>

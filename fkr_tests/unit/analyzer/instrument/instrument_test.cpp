@@ -1,4 +1,4 @@
-// Instrumented kernels do what they did, and their records say where each thread was: run on the emulator.
+// Instrumented kernels keep their results, and their records state the path of each thread. The emulator runs them.
 #include "analyzer/instrument/instrument.hpp"
 
 #include <stdexcept>
@@ -27,7 +27,7 @@ Instrumented instrumented(const std::string& text, const Options& options = {}) 
   return std::move(*done);
 }
 
-// Runs entry `kernel` with one output buffer and the debug buffer behind it.
+// The result of running entry `kernel` with an output buffer, followed by the debug buffer.
 struct Ran {
   std::vector<uint32_t> out;
   DebugBuffer buffer;
@@ -62,7 +62,7 @@ Ran run(const Instrumented& kernel, uint32_t threads, size_t out_count, uint64_t
   return ran;
 }
 
-// "entry 7", "store 9" and so on: the records of one thread, by kind and line.
+// The records of one thread by kind and line: "entry 7", "store 9" and so on.
 std::vector<std::string> path_of(const Ran& ran, const MarkerMap& map, uint32_t thread) {
   std::vector<std::string> path;
   for (const Record& record : ran.buffer.records) {
@@ -73,7 +73,7 @@ std::vector<std::string> path_of(const Ran& ran, const MarkerMap& map, uint32_t 
   return path;
 }
 
-// Its first line is 4.
+// The kernel's first line is line 4 of the text.
 const std::string kKernel = std::string(kHeader) + R"(.visible .entry kernel(.param .u64 out)
 {
 .reg .pred %p, %odd; .reg .b32 %t, %i; .reg .b64 %a, %o; .shared .align 4 .u32 s;
@@ -113,8 +113,8 @@ TEST(Instrument, RecordsTheWayOfEachThreadAndChangesNothingElse) {
 TEST(Instrument, SaysWhatMayRunBeforeTheNextMarker) {
   const Instrumented kernel = instrumented(kKernel);
   const auto lines = [&](size_t index) { return kernel.map.markers[index].next_lines; };
-  EXPECT_THAT(lines(0), ElementsAre(7, 8, 9, 10, 11));  // entry, to the loop
-  EXPECT_THAT(lines(1), ElementsAre(13, 15, 16));       // a thread may pass the stores that are guarded
+  EXPECT_THAT(lines(0), ElementsAre(7, 8, 9, 10, 11));  // entry, up to the loop
+  EXPECT_THAT(lines(1), ElementsAre(13, 15, 16));       // a thread may skip the guarded stores
   EXPECT_THAT(lines(2), ElementsAre(14, 15, 16));
   EXPECT_THAT(lines(4), ElementsAre(18, 19));
 }
@@ -202,7 +202,7 @@ TEST(Instrument, TheMapSurvivesJson) {
               HasSubstr("'records': expected a power of two"));
 }
 
-// A kernel in which thread 1 loads a word at an odd address on its second turn.
+// A kernel in which thread 1 loads a word from an odd address in its second iteration.
 const std::string kDies = std::string(kHeader) + R"(.visible .entry kernel(.param .u64 out)
 {
 .reg .pred %p; .reg .b32 %t, %at, %v; .reg .b64 %a; .shared .align 16 .b8 s[64];
@@ -281,7 +281,7 @@ ret;
 )";
   const Instrumented kernel = instrumented(text);
   const Ran ran = run(kernel, 64, 1);
-  // Whatever an emulator makes of such a barrier, hardware may wait: nothing after it counts here.
+  // Hardware may wait at such a barrier, whatever an emulator does: drop all later records.
   DebugBuffer buffer = ran.buffer;
   std::erase_if(buffer.records, [&](const Record& record) {
     return record.thread >= 32 && kernel.map.find(record.id)->kind == MarkerKind::exit;

@@ -1,4 +1,4 @@
-// One case for every kind of diagnostic, at the place where it is meant to point; a kind without a case fails.
+// One case for each kind of diagnostic, with the place that it must point to. A kind without a case fails.
 #include "analyzer/ptx/diagnostic.hpp"
 
 #include <algorithm>
@@ -15,10 +15,10 @@ constexpr std::string_view kHeader = ".version 9.0\n.target sm_90\n.address_size
 struct Case {
   DiagnosticKind kind;
   std::string text;
-  std::string at;  // the text that the message points to begins with this
+  std::string at;  // the text at the diagnostic's place begins with this
 };
 
-// A case whose text stands in a kernel.
+// A case whose text is the body of a kernel.
 Case in_body(DiagnosticKind kind, std::string body, std::string at) {
   return {
       kind,
@@ -145,7 +145,7 @@ TEST(Diagnostics, EveryKindHasACaseThatTriggersIt) {
     std::string all;
     for (const Diagnostic& diagnostic : result.diagnostics) all += render(result.module, diagnostic);
     EXPECT_NE(found, result.diagnostics.end()) << "no " << text(one.kind) << " at '" << one.at << "', but:\n" << all;
-    // One mistake is one message, if it does not break the structure of the file.
+    // A mistake that leaves the structure of the file intact gives few messages.
     if (one.kind != DiagnosticKind::limit_exceeded && one.text.find("version 9.0\n.target sm_90\n.address") == 0) {
       EXPECT_LE(result.diagnostics.size(), 2u) << all;
     }

@@ -109,12 +109,12 @@ class OperandWriter {
   unsigned count_ = 0;
 };
 
-// The slots of a form as words, for one variant.
+// Chooses words for the slots of a form.
 std::vector<std::string> choose_words(const Form& form, unsigned variant) {
   std::vector<std::string> words;
   std::string_view rest = form.modifiers;
   unsigned slot_number = 0;
-  bool skipping = false;  // inside [...], all of which goes with its first slot
+  bool skipping = false;  // inside an optional group [...], which is skipped with its first slot
   while (!rest.empty()) {
     const size_t start = std::min(rest.find_first_not_of(' '), rest.size());
     rest.remove_prefix(start);
@@ -135,7 +135,7 @@ std::vector<std::string> choose_words(const Form& form, unsigned variant) {
   return words;
 }
 
-// What older versions and targets lack is not declared for them.
+// The level that declarations need; older versions and targets do not get them.
 struct Level {
   unsigned version = 0;
   unsigned sm = 0;
@@ -175,15 +175,15 @@ void raise(Sample& sample, unsigned version, unsigned sm) {
   if (now != nullptr && now->sm < sm) sample.target = fmt::format("sm_{}", sm);
 }
 
-// Operands may need more than the form and its words do.
+// Raises the level where operands need more than the form and its words.
 void raise_for_operands(const Form& form, const FormContext& context, std::span<const OperandSpec> specs,
                         Sample& sample) {
   const bool texture = form.op == Op::tex || form.op == Op::tld4;
   const bool generic = context.space == Space::generic;
   for (const OperandSpec& spec : specs) {
     if (spec.is_late) raise(sample, 43, 30);
-    if (spec.role == Role::opaque) raise(sample, 31, 20);           // its handle in a register
-    if (spec.role == Role::generic_address) raise(sample, 23, 20);  // a register of 64 bits
+    if (spec.role == Role::opaque) raise(sample, 31, 20);           // a handle in a register
+    if (spec.role == Role::generic_address) raise(sample, 23, 20);  // a 64-bit register
     if (spec.role == Role::address && generic && sample.version < 20) raise(sample, 20, 20);
     if (spec.role == Role::pair && texture && sample.instruction.find('|') != std::string::npos) raise(sample, 71, 60);
   }
@@ -226,7 +226,7 @@ Sample make_sample(const Form& form, unsigned variant) {
   if (const size_t dash = one.find('-'); dash != std::string_view::npos) one = one.substr(dash + 1);
   sample.target = "sm_" + std::string(one);
   sample.version = form.version;
-  // Words may need more than the form does.
+  // Words may need a higher level than the form.
   for (const WordLevel& level : word_levels()) {
     if (!applies(level, form.op, opcode_words)) continue;
     sample.version = std::max<unsigned>(sample.version, level.version);

@@ -1,4 +1,4 @@
-// The ISA table against itself: its words exist, its rows are accepted, and what is next to them is not.
+// Consistency of the ISA table: its words exist, its rows accept their instructions, and near misses are rejected.
 #include <algorithm>
 #include <set>
 
@@ -43,7 +43,7 @@ TEST(IsaTable, EveryFormIsAccepted) {
     for (unsigned variant = 0; variant < 4; ++variant) {
       const Sample sample = make_sample(form, variant);
       const ParseResult result = parse(make_module(sample), "sample.ptx");
-      // The target may be younger than the form: "sm_75" is known from version 6.3 on.
+      // The target may be newer than the form: "sm_75" needs version 6.3.
       for (const Diagnostic& diagnostic : result.diagnostics) {
         if (diagnostic.kind == DiagnosticKind::target_needs_version) continue;
         ADD_FAILURE() << name(form) << "\n" << sample.instruction << "\n" << render(result.module, diagnostic);
@@ -52,7 +52,7 @@ TEST(IsaTable, EveryFormIsAccepted) {
   }
 }
 
-// One operand more, and one less where operands are needed, is refused.
+// An instruction with additional operands is rejected.
 TEST(IsaTable, OneOperandMoreIsRefused) {
   for (const Form& form : all_forms()) {
     if (form.op == Op::call) continue;
@@ -67,17 +67,17 @@ TEST(IsaTable, OneOperandMoreIsRefused) {
   }
 }
 
-// The same instruction with one register of the next narrower type: what is nearest to right and yet wrong everywhere.
+// Variants of the instruction with one register of the next narrower type: the mistake closest to a valid instruction.
 std::vector<std::string> narrower_neighbours(const std::string& instruction) {
   static constexpr std::string_view kTypes = "qldwfhbp", kNarrower = "lwfhhppw";
   std::vector<std::string> result;
   for (size_t at = instruction.find('%'); at != std::string::npos; at = instruction.find('%', at + 1)) {
     const size_t type = kTypes.find(instruction[at + 1]);
-    if (type == std::string::npos) continue;  // %tid and its like
+    if (type == std::string::npos) continue;  // special registers such as %tid
     std::string one = instruction;
     one[at + 1] = kNarrower[type];
     const bool is_address = at > 0 && instruction[at - 1] == '[';
-    if (is_address) one[at + 1] = instruction[at + 1] == 'w' ? 'h' : 'd';  // some spaces take 32 bits as well as 64
+    if (is_address) one[at + 1] = instruction[at + 1] == 'w' ? 'h' : 'd';  // a 32-bit address register may be valid too
     if (one[at + 1] == 'p') one.replace(at, one.find_first_not_of("0123456789", at + 2) - at, "%p1");
     result.push_back(std::move(one));
   }
@@ -88,7 +88,7 @@ TEST(IsaTable, ARegisterOfTheNextNarrowerTypeIsRefused) {
   size_t forms = 0, neighbours = 0;
   for (const Form& form : all_forms()) {
     bool any = false;
-    if (form.op == Op::isspacep) continue;  // an address of 32 bits is one as well
+    if (form.op == Op::isspacep) continue;  // a 32-bit address is valid too
     Sample sample = make_sample(form, 1);
     for (std::string& neighbour : narrower_neighbours(sample.instruction)) {
       sample.instruction = std::move(neighbour);
@@ -106,12 +106,12 @@ TEST(IsaTable, ARegisterOfTheNextNarrowerTypeIsRefused) {
   RecordProperty("neighbours", static_cast<int>(neighbours));
 }
 
-// An instruction without its last operand; a few are other forms then.
+// Removes the last operand of each instruction; a few are then other forms.
 TEST(IsaTable, OneOperandLessIsRefused) {
   size_t others = 0;
   for (const Form& form : all_forms()) {
     if (form.operands.empty() || form.op == Op::call) continue;
-    Sample sample = make_sample(form, 0);  // without what is optional
+    Sample sample = make_sample(form, 0);  // without optional operands
     std::string& text = sample.instruction;
     int depth = 0;
     size_t cut = text.find(' ');
@@ -135,11 +135,11 @@ TEST(IsaTable, OneOperandLessIsRefused) {
   EXPECT_LT(others, 40u);
 }
 
-// What the tests above leave out does not add up: every form but that of calls has a neighbour that is refused, a
-// register or an operand away.
+// The exceptions of the tests above leave no gap: every form except calls has a rejected neighbour, one register or
+// operand away.
 TEST(IsaTable, EveryFormHasARefusedNeighbour) {
   for (const Form& form : all_forms()) {
-    if (form.op == Op::call) continue;  // its operands are those of the function
+    if (form.op == Op::call) continue;  // its operands depend on the function
     const Sample good = make_sample(form, 1);
     std::vector<std::string> neighbours = narrower_neighbours(good.instruction);
     neighbours.push_back(good.instruction);
@@ -157,7 +157,7 @@ TEST(IsaTable, EveryFormHasARefusedNeighbour) {
   }
 }
 
-// What an operand is for is said of one operand of a form only, but for sources that stand in the order of their use.
+// Each purpose names one operand of a form. Only sources in order of use may share one.
 TEST(IsaTable, OperandsOfAFormAreToldApart) {
   std::set<Purpose> met;
   for (const Form& form : all_forms()) {
@@ -182,7 +182,7 @@ TEST(IsaTable, OperandsOfAFormAreToldApart) {
 TEST(IsaTable, RowsSayWhichOperandsAreWritten) {
   struct Case {
     Op op;
-    std::string_view words;  // with which the modifiers of the rows begin
+    std::string_view words;  // the modifiers of the rows begin with these words
     unsigned count;
   };
   for (const Case& each : {Case{Op::add, "", 1},

@@ -1,4 +1,4 @@
-// Prints instructions made from the ISA table, one a line: form, version times ten, target, instruction.
+// Prints instructions generated from the ISA table, one per line: form, version times ten, target, instruction.
 // usage: list_forms [VARIANTS]      or: list_forms --opcodes, which prints docs/isa.md
 #include <algorithm>
 #include <cstdio>
@@ -13,7 +13,7 @@
 namespace ptxkit::ptx {
 namespace {
 
-// "yes", "no", or what is missing.
+// "yes", "no", or the unsupported words.
 std::string emulated(Op op) {
   std::string missing;
   for (const Unemulated& row : unemulated()) {
@@ -24,7 +24,7 @@ std::string emulated(Op op) {
   return missing.empty() ? "yes" : missing;
 }
 
-// What the operands of its forms are for, in the order in which they first stand.
+// The purposes of the operands of these forms, in order of first occurrence.
 std::string operand_names(std::span<const Form> forms) {
   std::vector<std::string_view> names;
   for (const Form& form : forms) {

@@ -1,5 +1,5 @@
-// Mistakes that the repository's own files and their damaged copies do not make, each with words of its message; and
-// texts beside them that are right.
+// Mistakes that do not occur in the repository's files or their damaged copies, each with words of its message, and
+// similar texts that are valid.
 #include <string>
 
 #include <gmock/gmock.h>
@@ -141,7 +141,7 @@ TEST(Messages, OfVersionsAndTargets) {
               HasSubstr("generic addresses need '.version 2.0' and sm_20 or later, expected a state space"));
 }
 
-// What is right is printed so that it reads as the same module.
+// Valid texts give no message, and print to a text that parses to the same module.
 TEST(Messages, NoneOfWhatIsRight) {
   const std::string_view texts[] = {
       ".global .attribute(.managed) .b32 x;",

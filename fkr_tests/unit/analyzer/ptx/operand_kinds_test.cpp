@@ -1,5 +1,5 @@
-// Which operands instructions take, by their kind and the type of their register, as ptxas was heard to say
-// (fkr_tests/ptxas/operands.py asks it again where it is installed).
+// Which operands instructions accept, by kind and register type, as recorded from ptxas (fkr_tests/ptxas/operands.py
+// repeats the measurement where ptxas is installed).
 #include <fstream>
 #include <sstream>
 
@@ -33,7 +33,7 @@ TEST(OperandKinds, AreTakenAndRefusedAsByPtxas) {
   EXPECT_GT(refused, 100u);
 }
 
-// A sampler stands beside the texture where the target says that the two are independent.
+// With independent texture mode an instruction names a sampler after the texture.
 TEST(OperandKinds, IndependentTexturesNeedASampler) {
   const auto refuses = [](std::string_view mode, std::string_view sampler) {
     const std::string text = ".version 9.0\n.target sm_90" + std::string(mode) +

@@ -1,4 +1,4 @@
-// The shape of the tree that comes out of valid PTX.
+// The tree that the parser builds from valid PTX.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -96,7 +96,7 @@ TEST(Parser, ReadsAddressesVectorsPairsAndCalls) {
   EXPECT_EQ(parts.arguments->child_count, 2u);
 }
 
-// As ptxas has it: a register of two halves is one of 32 bits for integers too, and mov.b32 may leave parts open.
+// Like ptxas: an f16x2 register is a 32-bit register for integer instructions too, and mov.b32 may omit parts.
 TEST(Parser, TakesPackedHalvesAsIntegersAndOpenPartsOfAWord) {
   const auto result = parse_clean(
       ".version 9.0\n.target sm_90\n.address_size 64\n.entry k() {\n"

@@ -1,4 +1,4 @@
-// Printing: the canonical text, its stability, and ptxas making the same machine code of it.
+// Printing: the canonical text, its stability, and that ptxas assembles it to the same machine code.
 #include "analyzer/ptx/print.hpp"
 
 #include <cstdlib>
@@ -18,7 +18,7 @@ namespace fs = std::filesystem;
 
 constexpr std::string_view kHeader = ".version 9.0\n.target sm_90\n.address_size 64\n";
 
-// Prints, and checks that what was printed parses to the same text.
+// Prints, and checks that the output parses and prints to itself.
 std::string print_stable(const std::string& text) {
   const ParseResult first = parse(text, "source.ptx");
   for (const Diagnostic& diagnostic : first.diagnostics) ADD_FAILURE() << render(first.module, diagnostic);
@@ -63,7 +63,7 @@ TEST(Print, IsStableForEveryForm) {
   }
 }
 
-// The machine code of a text, or nothing where ptxas refuses it.
+// The machine code of a text; empty where ptxas rejects it.
 std::string assemble(const std::string& text, std::string_view target, const fs::path& folder) {
   const fs::path source = folder / "in.ptx", image = folder / "out.cubin";
   std::ofstream(source) << text;

@@ -1,4 +1,5 @@
-// What may go, goes; what the test asks for stays; nothing that the front end refuses is ever asked about.
+// The reduction removes every removable part, keeps what the test needs, and passes no text to the test that the front
+// end rejects.
 #include "analyzer/reduce/reduce.hpp"
 
 #include <algorithm>
@@ -39,7 +40,7 @@ done:
 }
 )";
 
-// Reduces while the text has all of `words`.
+// Reduces a text as long as it contains all of `words`.
 Reduction reduced(const std::vector<std::string>& words, size_t candidate_limit = 1000) {
   size_t asked = 0;
   const auto result = reduce(

@@ -1,4 +1,4 @@
-// The JSON report has every field of docs/reports.md, and is the same every time.
+// The JSON report has every field of docs/reports.md and is deterministic.
 #include "analyzer/report/json.hpp"
 
 #include <gmock/gmock.h>
@@ -53,7 +53,7 @@ TEST(Json, holds_everything_that_a_finding_has) {
     "witness": {"tid": [5, null, null], "other_tid": [6, null, null], "iteration": 3, "address": 9,
                 "note": "of buffer"},
     "evidence": "h200-r580: something", "remedy": "load bytes",
-    "fingerprint": "494e2c10db1ccb14"})");  // pinned: baselines that people keep depend on it
+    "fingerprint": "494e2c10db1ccb14"})");  // pinned: users' baselines depend on it
   EXPECT_EQ(json["files"][0]["kernels"][0]["verdicts"][2]["findings"][0], expected);
   const Json& note = json["files"][0]["kernels"][0]["verdicts"][4]["findings"][0];
   EXPECT_TRUE(note["witness"].is_null());
@@ -102,7 +102,7 @@ TEST(Json, lists_the_whole_catalogue) {
 }
 
 TEST(Identity, is_the_published_hash) {
-  // Of the empty text, as the xxHash project prints it.
+  // The hash of the empty text that the xxHash project publishes.
   EXPECT_EQ(xxh128_hex(""), "99aa06d3014798d86001c324468d497f");
   EXPECT_NE(xxh128_hex("a"), xxh128_hex("b"));
 }

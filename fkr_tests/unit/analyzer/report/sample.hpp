@@ -1,4 +1,4 @@
-// A report made by hand, so that every field of a finding is there whatever today's rules say.
+// A hand-made report in which every field of a finding is set, independent of the rules.
 #pragma once
 
 #include <string>
@@ -27,7 +27,7 @@ inline ptx::Offset sample_offset(std::string_view what) {
   return static_cast<ptx::Offset>(std::string_view(kSampleText).find(what));
 }
 
-// One kernel with a critical finding that has everything, an info finding, an undecided and a survived rule.
+// One kernel with a critical finding that sets every field, an info finding, an undecided rule and a survived rule.
 inline FileAnalysis sample_file() {
   using namespace rules;
   FileAnalysis file;

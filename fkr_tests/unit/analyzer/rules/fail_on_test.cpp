@@ -1,4 +1,4 @@
-// --fail-on: which findings fail a build, and what is said of words that are none.
+// --fail-on: which findings fail a build, and the messages for invalid words.
 #include "analyzer/rules/fail_on.hpp"
 
 #include <string>
@@ -13,7 +13,7 @@ int code(const char* words, Severity severity, Tier tier, std::optional<double> 
   finding.severity = severity;
   finding.tier = tier;
   const Finding* const findings[] = {&finding};
-  // A score of 0: the limits 70 and 90 do not count.
+  // The score is 0: the limits 70 and 90 have no effect.
   return exit_code(status_of(*FailOn::read(words), findings, Score{0, 9}, minimum));
 }
 
@@ -40,9 +40,12 @@ TEST(FailOn, words_are_read_and_written_the_same) {
 }
 
 TEST(FailOn, unknown_words_are_refused_with_what_was_expected) {
-  EXPECT_EQ(FailOn::read("hihg").error().what, "expected critical, high, medium, low, info, none, found 'hihg'; did you mean 'high'?");
-  EXPECT_EQ(FailOn::read("high:prooved").error().what, "expected proved, likely, possible, found 'prooved'; did you mean 'proved'?");
-  EXPECT_EQ(FailOn::read("none:proved").error().what, "expected critical, high, medium, low, info, none, found 'none:proved'");
+  EXPECT_EQ(FailOn::read("hihg").error().what,
+            "expected critical, high, medium, low, info, none, found 'hihg'; did you mean 'high'?");
+  EXPECT_EQ(FailOn::read("high:prooved").error().what,
+            "expected proved, likely, possible, found 'prooved'; did you mean 'proved'?");
+  EXPECT_EQ(FailOn::read("none:proved").error().what,
+            "expected critical, high, medium, low, info, none, found 'none:proved'");
   EXPECT_FALSE(FailOn::read(""));
   EXPECT_FALSE(FailOn::read("high:"));
 }

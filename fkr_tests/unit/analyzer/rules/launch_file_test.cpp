@@ -1,4 +1,4 @@
-// What is wrong with a launch file is said by name; docs/analyzer.md has the format.
+// Errors in a launch file name the field; docs/analyzer.md describes the format.
 #include "analyzer/rules/engine/launch_file.hpp"
 
 #include <gmock/gmock.h>
@@ -90,7 +90,7 @@ TEST(LaunchFile, FieldsAreRead) {
   EXPECT_EQ(facts.parameters.at("n").high, 5u);
   EXPECT_EQ(facts.parameters.at("m").low, 0u);
   EXPECT_EQ(facts.parameters.at("m").high, 9u);
-  EXPECT_FALSE(facts.parameters.at("l").low.has_value());  // a lower bound alone says nothing that anybody uses
+  EXPECT_FALSE(facts.parameters.at("l").low.has_value());  // nothing uses a lower bound without an upper bound
 }
 
 }  // namespace

@@ -1,4 +1,4 @@
-// The catalogue's formula and precedence of exit codes.
+// The catalogue's formula for scores, and the precedence of exit codes.
 #include "analyzer/rules/score.hpp"
 
 #include <algorithm>
@@ -16,7 +16,7 @@ TEST(Score, only_survivors_earn_and_only_losses_lose) {
   Score score;
   score.add(kTwoPoints, result(Verdict::not_applicable));
   score.add(kTwoPoints, result(Verdict::undecided));
-  score.add(kTwoPoints, result(Verdict::refuted));  // info sites only
+  score.add(kTwoPoints, result(Verdict::refuted));  // only info findings
   EXPECT_TRUE(score.empty());
   score.add(kTwoPoints, result(Verdict::survived));
   EXPECT_EQ(score.percent(), 100);
@@ -35,7 +35,7 @@ TEST(Score, undecided_loses_where_the_rule_must_prove) {
 
 TEST(Score, the_worst_kernel_is_compared_exactly) {
   const Score scores[] = {{9, 1}, {89, 11}, {8, 1}, {}};
-  EXPECT_EQ(worst(scores)->earned, 8u);  // 88.9 % is under 89 %
+  EXPECT_EQ(worst(scores)->earned, 8u);  // 88.9 % is below 89 %
   EXPECT_FALSE(worst({}).has_value());
   EXPECT_TRUE((Score{0, 1}).worse_than(Score{}));
   EXPECT_FALSE((Score{}).worse_than(Score{0, 1}));
@@ -77,7 +77,7 @@ Finding finding(Severity severity, Tier tier) {
 
 RuleResult with(const Finding& made) { return {Verdict::refuted, true, {}, {made}}; }
 
-// 99 points earned by other rules: what is left is what the finding caps it at.
+// The exit code of a score with 99 points earned by other rules, so that only the cap of this finding can lower it.
 int code_with(const Finding& made) {
   Score score{99, 0};
   score.add(kMustProve, with(made));

@@ -1,4 +1,4 @@
-// The table is data that scores rest on: complete, in order, and with the sums per category of the catalogue.
+// Scores rest on the rule table: it must be complete, in order, and have the category sums of the catalogue.
 #include "analyzer/rules/table.hpp"
 
 #include <map>
