@@ -63,8 +63,7 @@ void add_parameters(const Module& module, const std::vector<ptx::VariableId>& li
 
 // Shortens `.reg` statements: drops names that no instruction uses, and cuts ranges to the highest index in use.
 void add_registers(const Function& function, std::vector<Unit>& units) {
-  std::vector<uint32_t> needed(function.register_declarations.size(),
-                               0);  // length of a range; plain name: 1; unused: 0
+  std::vector<uint32_t> needed(function.register_declarations.size(), 0);  // range: its length; name: 1; unused: 0
   for (const ptx::Register& reg : function.registers) {
     if (reg.declaration == ptx::kNone) continue;
     uint32_t& count = needed[reg.declaration];
