@@ -1,4 +1,5 @@
-// Declares the function of every rule of rules.def. What a rule decides stands in its row; how, above its definition.
+// Declares the function of every rule of rules.def. The row says what the rule decides; the comment above its
+// definition says how.
 #pragma once
 
 #include "analyzer/rules/engine/rule.hpp"

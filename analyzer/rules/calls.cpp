@@ -30,7 +30,7 @@ void for_each_call(const ptx::Function& function, Visit&& visit) {
   }
 }
 
-// Whether every way through `function` makes the call: then nothing bounds the recursion.
+// Whether every path through `function` makes the call, so that nothing bounds the recursion.
 bool is_unavoidable(const ptx::Function& function, ptx::InstructionId call) {
   if (function.instructions[call].guard) return false;
   const flow::Graph graph(function);
@@ -38,7 +38,7 @@ bool is_unavoidable(const ptx::Function& function, ptx::InstructionId call) {
   return graph.is_reachable(graph.block_of(call)) && tree.dominates(graph.block_of(call), 0);
 }
 
-// Who calls whom, of all that a kernel reaches.
+// The call graph of everything that a kernel reaches.
 class CallGraph {
  public:
   CallGraph(const ptx::Module& module, FunctionId start) : start_(start) {
@@ -57,17 +57,17 @@ class CallGraph {
   size_t size() const { return callees_.size(); }
   const std::vector<FunctionId>& callees(FunctionId id) const { return callees_.at(id); }
 
-  // Those that can come back to themselves: of a strongly connected component of several, or called by themselves
-  // (Tarjan, SIAM J. Comput. 1972, with a stack of its own).
+  // Functions on a cycle: members of a strongly connected component of several functions, or functions that call
+  // themselves (Tarjan, SIAM J. Comput. 1972, with an explicit stack).
   std::set<FunctionId> on_cycles() const {
     struct State {
-      uint32_t index = 0, lowest = 0;  // from 1; 0: not met
+      uint32_t index = 0, lowest = 0;  // counted from 1; 0: not visited
       bool is_open = false;
     };
     std::map<FunctionId, State> states;
     std::set<FunctionId> cyclic;
     std::vector<FunctionId> open;
-    std::vector<std::pair<FunctionId, size_t>> way;  // and how many of its callees are done
+    std::vector<std::pair<FunctionId, size_t>> way;  // with the number of callees already visited
     uint32_t clock = 0;
     const auto enter = [&](FunctionId id) {
       ++clock;
@@ -111,8 +111,8 @@ class CallGraph {
 
 }  // namespace
 
-// F064. A cycle in the calls that the kernel can make. Where every way through one of its functions calls on, the stack
-// overflows; where a branch may end it, how deep it goes is the data's matter.
+// F064: a cycle in the calls that the kernel can make. If every path through one of its functions makes the next call,
+// the stack overflows. If a branch may end it, the depth depends on the data.
 RuleResult unbounded_recursion(Context& context) {
   const ptx::Module& module = context.module;
   const CallGraph graph(module, context.function_id);
@@ -138,7 +138,7 @@ RuleResult unbounded_recursion(Context& context) {
   return conclude(std::move(findings), plural(graph.size(), "function") + " reached by the kernel, without recursion");
 }
 
-// F065. The front end resolves names; the index of a table and the address in a register are data.
+// F065: the front end resolves names, but the index into a table and the address in a register are run-time values.
 RuleResult indirect_target(Context& context) {
   Analyses& analyses = context.analyses();
   const ptx::Function& function = context.function();
@@ -181,7 +181,7 @@ RuleResult indirect_target(Context& context) {
       report(fact.low, Tier::proved);
       return;
     }
-    // A bound on the way here: index < n, index <= n, !(index > n), !(index >= n), unsigned.
+    // A bound on this path: index < n, index <= n, !(index > n), !(index >= n), unsigned.
     const Source index = flow::source_of(analyses.ssa(), instruction.first_operand);
     if (index.kind != Source::Kind::value) return;
     const auto conditions = analyses.conditions().of_instruction(id);
@@ -193,7 +193,7 @@ RuleResult indirect_target(Context& context) {
       const Source left = flow::source_of(analyses.ssa(), operation.first_source);
       const auto limit = constant_at(context, operation.first_source + 1);
       if (left.kind != Source::Kind::value || !limit || !(analyses.forms().of(left.id) == own)) continue;
-      // Whether an index of `size` or more could pass.
+      // Whether an index of `size` or more could pass the test.
       const auto holds = flow::compare(function, *test, size, *limit);
       const auto far = flow::compare(function, *test, 0xffffffff, *limit);
       if (holds && far && *holds != condition.expected && *far != condition.expected) return;
@@ -251,8 +251,8 @@ bool agree(const ptx::Module& module, const std::vector<ptx::VariableId>& a, con
 
 }  // namespace
 
-// F066. Direct calls are checked by the front end. Through a register the prototype is a promise about the function
-// whose address is there, where that can be seen.
+// F066: the front end checks direct calls. For a call through a register the prototype is a promise about the function
+// whose address it holds; the rule checks it where the function is known.
 RuleResult call_signature(Context& context) {
   Analyses& analyses = context.analyses();
   const ptx::Function& function = context.function();

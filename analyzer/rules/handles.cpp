@@ -1,4 +1,4 @@
-// F027 and F028: the handles that texture and surface instructions take.
+// F027 and F028: the handles of texture and surface instructions.
 #include <fmt/format.h>
 
 #include "analyzer/rules/all.hpp"
@@ -19,8 +19,8 @@ std::string_view noun(Type type) {
   return type == Type::texref ? "texture" : type == Type::samplerref ? "sampler" : "surface";
 }
 
-// A handle is the name of an opaque variable, its address, or a 64-bit number that the host made. A number that the
-// kernel makes itself, and the address of anything else, is none.
+// A valid handle is the name of an opaque variable, its address, or a 64-bit number from the host. A number that the
+// kernel computes and the address of another object are not handles.
 void judge(Context& context, ptx::InstructionId id, const Source& source, Type wanted, std::vector<Finding>& findings) {
   Analyses& analyses = context.analyses();
   ptx::VariableId variable = ptx::kNone;
@@ -61,7 +61,7 @@ RuleResult judge_handles(Context& context, bool surfaces) {
       if (operand.kind != OperandKind::address) continue;
       ++count;
       const Source handle = flow::address_base(analyses.ssa(), index);
-      // txq asks samplers too.
+      // txq accepts samplers too.
       const bool is_sampler = op == Op::txq && handle.kind == Source::Kind::variable &&
                               context.module.variables[handle.id].type == Type::samplerref;
       judge(context, id, handle, surfaces ? Type::surfref : is_sampler ? Type::samplerref : Type::texref, findings);

@@ -1,7 +1,7 @@
-// The rules that exist, and how to run one.
+// The implemented rules, and the function that runs one.
 //
 // A rule is a plain function from a Context (one kernel with its analyses) to a RuleResult, with one row in rules.def.
-// A rule never throws and never fails: where it cannot decide it says so with Verdict::undecided.
+// A rule never throws and never fails: if it cannot decide, it returns Verdict::undecided.
 #pragma once
 
 #include <span>
@@ -20,11 +20,12 @@ struct Implementation {
   RuleFunction run;
 };
 
-// Sorted by id. Rules of the catalogue that are not here are not implemented.
+// Sorted by id. Rules of the catalogue that are missing here are not implemented.
 std::span<const Implementation> implementations();
 
-// The rule's result for the kernel of `context`. F001 speaks of the module and accepts a context without a function;
-// every other rule is n/a for such a context and for a function without a body. Precondition: `id` is implemented.
+// Returns the rule's result for the kernel of `context`. F001 is about the module and accepts a context without a
+// function; every other rule is n/a for such a context and for a function without a body. Precondition: `id` is
+// implemented.
 RuleResult run_rule(std::string_view id, Context& context);
 
 }  // namespace ptxkit::rules

@@ -1,4 +1,4 @@
-// Integer points all the way; a percentage is formed only to be shown or compared with a limit.
+// Points stay integers. A percentage is computed only for display or for comparison with a limit.
 #include "analyzer/rules/score.hpp"
 
 #include <algorithm>
@@ -46,7 +46,7 @@ bool Score::at_least(double limit_percent) const {
 }
 
 bool Score::worse_than(const Score& other) const {
-  // Points as a fraction, the cap as one: the smaller of both counts, and the points of equal ones.
+  // Compare points and cap as fractions: the smaller of both counts, and the points break ties.
   using Fraction = std::pair<uint64_t, uint64_t>;
   const auto fraction = [](const Score& score) {
     return score.empty() ? Fraction{1, 1} : Fraction{score.earned, score.earned + score.lost};

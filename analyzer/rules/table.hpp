@@ -1,5 +1,5 @@
 // The falsification catalogue as data: every rule F001 to F101 once, in order. Reports, scores, `ptx-debug rules` and
-// the pages in docs/rules/ read it; a rule's code is elsewhere (rules/analyze.hpp lists the implementations).
+// the pages in docs/rules/ use it. The rules' code is elsewhere: rules/run_rule.hpp lists the implementations.
 #pragma once
 
 #include <span>
@@ -10,7 +10,7 @@
 namespace ptxkit::rules {
 
 std::span<const RuleInfo> catalogue();           // F001 first
-const RuleInfo* find_rule(std::string_view id);  // "F051"; nullptr where there is no such rule
+const RuleInfo* find_rule(std::string_view id);  // nullptr if there is no rule "F051"
 
 std::string_view text(Verdict verdict);    // "survived", "refuted", "undecided", "n/a"
 std::string_view text(Severity severity);  // "critical"

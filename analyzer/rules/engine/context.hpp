@@ -1,7 +1,8 @@
-// One kernel under examination: the tree, what the user said, and the analyses, each made when first asked for.
+// The state of a rule's run on one kernel: the tree, the user's options, and the analyses, each computed on first use.
 //
-// Rules share analyses through this: the graph, its dominators and loops, SSA, the value domain, uniformity. A context
-// is used by one thread at a time; several kernels of one module may be examined in parallel, each with its own.
+// Rules share the analyses of a context: the graph, its dominators and loops, SSA, the value domain, uniformity. One
+// thread at a time uses a context. Several kernels of a module may be examined in parallel, each with a context of its
+// own.
 #pragma once
 
 #include <memory>
@@ -15,10 +16,10 @@
 
 namespace ptxkit::rules {
 
-struct Analyses;  // analyzer/rules/engine/analyses.hpp, for the rules themselves
+struct Analyses;  // analyzer/rules/engine/analyses.hpp; for rules only
 
 struct Context {
-  // `function` may be ptx::kNone for rules that speak of the module. All references must outlive the context.
+  // `function` may be ptx::kNone for rules about the module. All references must outlive the context.
   Context(const ptx::Module& module, ptx::FunctionId function, const std::vector<ptx::Diagnostic>& diagnostics,
           const Options& options);
   ~Context();
@@ -30,10 +31,10 @@ struct Context {
   const std::vector<ptx::Diagnostic>& diagnostics;  // of the whole module
   const Options& options;
 
-  bool has_body() const;  // there is a function and it has instructions to speak of
-  // The kernel with the calls in it followed as far as they can be. Precondition: function_id is not kNone.
+  bool has_body() const;  // whether the function exists and has instructions
+  // The kernel after inlining the calls that can be followed. Precondition: function_id is not kNone.
   const ptx::Function& function() const;
-  const flow::Inlined* inlined() const { return inlined_ ? &*inlined_ : nullptr; }  // null: no call was followed
+  const flow::Inlined* inlined() const { return inlined_ ? &*inlined_ : nullptr; }  // null: no call was inlined
   Analyses& analyses();                                                             // precondition: has_body()
 
  private:

@@ -1,4 +1,4 @@
-// Stores that no load can see: for F073.
+// Finds stores that no load can see, for F073.
 #pragma once
 
 #include <string>
@@ -14,8 +14,9 @@ struct DeadStore {
   ptx::VariableId object = ptx::kNone;
 };
 
-// In no order. A store is dead where the same thread writes all its bytes again before anybody may have looked, or
-// where it goes to a shared or local variable whose address stays in the kernel and of which nothing reads these bytes.
+// Returns dead stores in no particular order. A store is dead if the same thread overwrites all its bytes before any
+// other read, or if it writes to a shared or local variable whose address stays in the kernel and whose bytes no load
+// reads.
 std::vector<DeadStore> dead_stores(Context& context);
 
 }  // namespace ptxkit::rules

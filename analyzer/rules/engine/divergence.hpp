@@ -1,4 +1,4 @@
-// Branches that keep some threads of a CTA from a barrier that the others wait at, with two threads as witness.
+// Finds branches that keep some threads of a CTA from a barrier at which the others wait, with two threads as witness.
 #pragma once
 
 #include <optional>
@@ -10,7 +10,7 @@
 
 namespace ptxkit::rules {
 
-// Two threads for which a predicate has different values, both of which get to where it is tested.
+// Two threads that both reach the test of a predicate and compute different values for it.
 struct SplitThreads {
   flow::Thread true_thread, false_thread;
   std::optional<int64_t> iteration;  // of the innermost loop around the test, where it matters
@@ -18,26 +18,26 @@ struct SplitThreads {
   std::vector<std::string> assumptions;
 };
 
-// Looks for such threads by evaluating `predicate`, tested at `instruction`, for the threads of a block. Nothing where
-// the predicate depends on what threads cannot know from their place, or where all agree.
+// Searches for such threads by evaluating `predicate`, tested at `instruction`, for the threads of a block. Returns
+// nothing where the predicate depends on more than a thread's indices, or where all threads agree.
 std::optional<SplitThreads> find_split(Context& context, flow::ValueId predicate, ptx::InstructionId instruction);
 
 // A barrier that is control-dependent on a branch.
 struct GuardedBarrier {
   enum class Other : uint8_t {
-    rejoins,        // the other way comes back without a barrier
-    leaves,         // the other way ends the thread without a barrier
-    other_barrier,  // the other way surely passes another barrier
+    rejoins,        // the other side rejoins without a barrier
+    leaves,         // the other side ends the thread without a barrier
+    other_barrier,  // the other side always passes another barrier
   } other = Other::rejoins;
   ptx::InstructionId barrier = ptx::kNone;
   ptx::InstructionId branch = ptx::kNone;
-  bool on_taken_side = false;  // the barrier is where the branch jumps to
+  bool on_taken_side = false;  // the barrier is on the side of the branch target
   bool leaves_loop = false;    // the branch is the exit of a loop around the barrier
-  bool is_divergent = false;   // uniformity analysis does not show the branch uniform
+  bool is_divergent = false;   // the uniformity analysis does not prove the branch uniform
 };
 
-// Every whole-CTA barrier with every branch that it depends on and that is not uniform, in program order. `complete` is
-// false where the kernel is too large for all pairs.
+// All whole-CTA barriers, each with the non-uniform branches that it depends on, in program order. `complete` is false
+// where the kernel is too large to examine all pairs.
 struct GuardedBarriers {
   std::vector<GuardedBarrier> found;
   size_t barrier_count = 0;

@@ -17,7 +17,7 @@ using Json = nlohmann::json;
 
 constexpr uint64_t kLargestAlignBytes = uint64_t{1} << 31;
 
-// Reads one file; `where` grows with the way to the field at hand, so that an error can name it.
+// Reads one file. `where` holds the path to the current field for error messages.
 class Reader {
  public:
   explicit Reader(const std::string& path) : path_(path) {}
@@ -102,7 +102,7 @@ class Reader {
     known.size_bytes = bytes->value_or(0);
     known.low = *value ? *value : *low ? *low : *high ? std::optional<uint64_t>(0) : std::nullopt;
     known.high = *value ? *value : *high;
-    if (known.low && !known.high) known.low.reset();  // only a lower bound: nothing that the analyses use
+    if (known.low && !known.high) known.low.reset();  // the analyses do not use a lower bound alone
     if (known.low && *known.low > *known.high)
       return refuse(fmt::format("'max' of parameter '{}'", name), "at least 'min'", each["max"]);
     const std::string what = fmt::format("parameter '{}'", name);
@@ -125,7 +125,7 @@ class Reader {
     return {};
   }
 
-  // 'hex' of a parameter, member or variable.
+  // 'hex' of a parameter, a member or a variable.
   Result<void> content(const std::string& whose, const Json& each, std::vector<std::byte>& into) const {
     const auto found = each.find("hex");
     if (found == each.end()) return {};
@@ -136,7 +136,7 @@ class Reader {
     return {};
   }
 
-  // 'object' of the same. Its words are read where it is made.
+  // 'object' of a parameter, a member or a variable. Its words are parsed where the object is created.
   Result<void> object(const std::string& whose, const Json& each, std::string& into) const {
     const auto found = each.find("object");
     if (found == each.end()) return {};

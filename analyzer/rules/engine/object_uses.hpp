@@ -1,5 +1,4 @@
-// Where the addresses of variables go in a kernel: which operands are addresses into them, and whose address leaves
-// what is followed.
+// Tracks the addresses of variables in a kernel: which operands are addresses into them, and which addresses escape.
 #pragma once
 
 #include <map>
@@ -11,17 +10,17 @@ namespace ptxkit::rules {
 
 struct ObjectUse {
   ptx::InstructionId instruction = ptx::kNone;
-  uint32_t operand = 0;  // an address, in the operand pool
+  uint32_t operand = 0;  // index of the address in the operand pool
 };
 
 struct ObjectUses {
   std::vector<ObjectUse> uses;  // in program order
-  // The address is stored, passed to a call, or computed with in a way that the value domain does not follow: there may
-  // be further uses.
+  // The address is stored, passed to a call, or used in arithmetic that the value domain does not follow. Further uses
+  // may exist.
   bool is_open = false;
 };
 
-// Of the variables that reachable instructions name. Where a call is not followed, all are open.
+// Covers the variables that reachable instructions name. If a call was not inlined, all variables are open.
 std::map<ptx::VariableId, ObjectUses> object_uses(Context& context);
 
 }  // namespace ptxkit::rules

@@ -20,10 +20,10 @@ namespace {
 
 constexpr size_t kMaxVisited = 256;
 
-// What a walk back over definitions met.
+// The kinds of sources found by a backward walk over definitions.
 struct Sources {
   bool loaded = false, parameter = false, thread = false, opaque = false, product = false;
-  bool scalar = false;  // a parameter that is no member of an aggregate
+  bool scalar = false;  // a parameter that is not a member of an aggregate
   ValueId load = flow::kNone;
   std::vector<ValueId> phis;
 };
@@ -37,7 +37,7 @@ Sources walk_back(Analyses& analyses, ValueId start) {
     if (source.kind == Source::Kind::value) work.push_back(source.id);
     if (source.kind == Source::Kind::special) {
       const auto special = static_cast<ptx::SpecialRegister>(source.id);
-      // In block (0, 0, 0) the block's number is known, too, and its size times that.
+      // In block (0, 0, 0) the block's number is known too, and so is its product with the block's size.
       const bool is_place = special == ptx::SpecialRegister::tid || special == ptx::SpecialRegister::laneid ||
                             special == ptx::SpecialRegister::ctaid || special == ptx::SpecialRegister::ntid;
       (is_place ? found.thread : found.opaque) = true;
@@ -101,10 +101,10 @@ Sources walk_back(Analyses& analyses, ValueId start) {
   return found;
 }
 
-// Constant steps by which a loop's phi comes back to itself, and whether other steps exist.
+// The constant steps by which a loop advances a phi, and whether other steps exist.
 struct Steps {
-  std::vector<std::pair<int64_t, ValueId>> constants;  // with the value that makes the step
-  ValueId variable = flow::kNone;                      // a step that is no constant
+  std::vector<std::pair<int64_t, ValueId>> constants;  // with the value that takes the step
+  ValueId variable = flow::kNone;                      // a step that is not constant
 };
 
 Steps cursor_steps(Analyses& analyses, ValueId phi) {
@@ -197,7 +197,7 @@ Leftover trace_leftover(Analyses& analyses, const Context& context, const flow::
   Leftover left;
   if (atom.kind == Atom::Kind::parameter) {
     left.origin = Origin::parameter;
-    // A member of an aggregate is library code's own bookkeeping: undecided, but no counter-example.
+    // A member of an aggregate is internal data of a library: undecided, but not a counter-example.
     left.byte_granular = term.coefficient % 2 != 0 && !context.module.variables[atom.id].is_array;
     left.reason = fmt::format("scalar parameter '{}' is added with factor {}", context.module.variables[atom.id].name,
                               term.coefficient);
@@ -213,13 +213,13 @@ Leftover trace_leftover(Analyses& analyses, const Context& context, const flow::
     left.origin = base.kind == Base::Kind::parameter ? Origin::parameter
                   : base.kind == Base::Kind::loaded  ? Origin::loaded
                                                      : Origin::unknown;
-    // Of two 64-bit parameters whose sum is accessed either may be the pointer, and the sum is one pointer that the
-    // host could have passed: undecided.
+    // If the sum of two 64-bit parameters is accessed, either may be the pointer, and the host may have passed values
+    // whose sum is one valid pointer: undecided.
     left.byte_granular = left.origin == Origin::loaded && term.coefficient % 2 != 0;
     if (left.origin == Origin::parameter && into != flow::kNoBase)
       left.byte_granular = analyses.domain().base(into).kind == Base::Kind::variable && term.coefficient % 2 != 0 &&
                            !context.module.variables[base.id].is_array;
-    // Of two words whose roles nothing tells, the one from an array of pointers may be the pointer.
+    // Where the roles of two words are unknown, the word from an array of pointers may be the pointer.
     if (base.kind == Base::Kind::loaded && !analyses.domain().is_surely_pointer(into)) {
       const flow::Operation load = flow::operation_of(ssa, base.id);
       if (load.instruction->space != ptx::Space::shared) left.byte_granular = false;
@@ -231,7 +231,8 @@ Leftover trace_leftover(Analyses& analyses, const Context& context, const flow::
     return left;
   }
 
-  // A part that moves the address by single bytes; one in steps of a narrower element is undecided, but no LZ4 bug.
+  // Whether the part moves the address by single bytes. Steps of a narrower element are undecided, but not
+  // byte-granular.
   const bool by_bytes = term.coefficient % 2 != 0 && forms.bits(term.atom).trailing_zeros() == 0;
   const Sources sources = walk_back(analyses, atom.id);
   for (const ValueId phi : sources.phis) {
@@ -239,7 +240,7 @@ Leftover trace_leftover(Analyses& analyses, const Context& context, const flow::
     const bool is_head = loop != flow::kNone && analyses.loops().loop(loop).header == ssa.value(phi).block;
     if (is_head && sources.loaded) left.follows_cursor = true;
     const Steps steps = cursor_steps(analyses, phi);
-    // Only where the phi itself is what is added; further back other operations may have evened it out.
+    // Only if the phi itself is added: operations after it may have aligned the sum.
     if (phi != atom.id) continue;
     for (const auto& [step, value] : steps.constants) {
       const uint64_t moved = static_cast<uint64_t>(step) * static_cast<uint64_t>(term.coefficient);

@@ -1,5 +1,5 @@
-// Where an unprovable part of an address comes from: followed back through its definitions to a load, a parameter, the
-// thread, or a cursor that a loop moves by uneven steps.
+// Finds the origin of the unprovable part of an address. It follows definitions back to a load, a parameter, the
+// thread's indices, or a cursor that a loop moves by uneven steps.
 #pragma once
 
 #include "analyzer/rules/engine/alignment.hpp"
@@ -11,12 +11,12 @@ struct Leftover {
   bool byte_granular = false;
   std::string reason;
   std::vector<Step> path;
-  bool follows_cursor = false;  // a loop carries it on, and what is loaded moves it
-  // Which of several parts an access is judged by: the one that says most.
+  bool follows_cursor = false;  // a loop carries the value, and a loaded value moves it
+  // The part of an address with the highest rank judges the access.
   int rank() const;
 };
 
-// `term` is part of an address into `base` that must be a multiple of `width` bytes.
+// Traces `term`, a part of an address into `base` that must be a multiple of `width` bytes.
 Leftover trace_leftover(Analyses& analyses, const Context& context, const flow::Term& term, flow::BaseId base,
                         uint32_t width);
 

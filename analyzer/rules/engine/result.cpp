@@ -68,7 +68,7 @@ void in_program_order(std::vector<Finding>& findings) {
 
 namespace {
 
-// The calls by which control comes to an instruction, outermost first.
+// The chain of calls that leads to an instruction, outermost first.
 std::vector<Step> chain_of(const Context& context, ptx::InstructionId id) {
   const flow::Inlined& inlined = *context.inlined();
   std::vector<Step> calls;
@@ -90,7 +90,7 @@ void place_findings(const Context& context, RuleResult& result) {
     if (finding.instruction == ptx::kNone) return false;
     finding.location = context.function().instructions[finding.instruction].location;
     if (!context.inlined()) return false;
-    // A move that stands for a parameter is nobody's mistake.
+    // Skip moves that inlining inserted for parameters.
     if (context.inlined()->origins[finding.instruction].is_made) return true;
     const std::vector<Step> calls = chain_of(context, finding.instruction);
     if (calls.empty()) return false;

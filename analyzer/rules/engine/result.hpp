@@ -1,4 +1,4 @@
-// Small constructors for findings and results, so that every rule words and ranks them alike.
+// Constructors for findings and results, which keep wording and ranking consistent.
 #pragma once
 
 #include <string>
@@ -15,20 +15,20 @@ RuleResult not_applicable(std::string basis);
 RuleResult survived(std::string basis);
 RuleResult undecided(std::string basis);
 
-// The verdict that the findings add up to: refuted where one is proved or likely and above info, undecided where all
-// are possible, survived with `basis` where there are none or all are info.
+// The verdict that follows from the findings: refuted if one above info is proved or likely, undecided if all are
+// possible, survived with `basis` if there are none or all are info.
 RuleResult conclude(std::vector<Finding> findings, std::string basis);
 
-// For rules that good code breaks too often to be charged for: refuted where there are findings, which are all info,
-// and no points are lost.
+// For advice that good code often ignores. The rule is refuted if there are findings; all of them are info, and no
+// points are lost.
 RuleResult advise(std::vector<Finding> findings, std::string survived_basis, std::string refuted_basis);
 
-// By instruction; of one instruction, in the order in which they were found.
+// Sorts by instruction, and keeps the order of findings at one instruction.
 void in_program_order(std::vector<Finding>& findings);
 
-// Findings about instructions, as findings in the text: each gets its source location, and one in a function that was
-// called gets the calls by which control comes there as the beginning of its path. One place in such a function is
-// reported once, for the first way to it.
+// Maps findings from instructions to places in the text. Each finding gets its source location. A finding in an inlined
+// function gets the chain of calls as the beginning of its path. A place in such a function is reported once, for the
+// first chain.
 void place_findings(const Context& context, RuleResult& result);
 
 // 1-based line of an instruction.
