@@ -47,7 +47,7 @@ Bits multiply(Bits a, Bits b) {
   const unsigned known = std::min(64u, i + j + std::min(a.known_low() - i, b.known_low() - j));
   const uint64_t product = a.low_value() * b.low_value(), mask = low_mask(known);
   Bits result{~product & mask, product & mask};
-  // Leading zeros from the largest product.
+  // The largest product gives the leading zeros.
   const uint64_t high_a = a.maximum(), high_b = b.maximum();
   if (high_a == 0 || high_b == 0) return Bits::constant(0);
   if (high_a <= ~0ull / high_b) result.zero |= below(high_a * high_b).zero;

@@ -1,4 +1,5 @@
-// What must hold for control to be at a block: branch predicates on the dominator path, and bounds on loop iterations.
+// Conditions under which control reaches a block: branch predicates on the dominator path, and bounds on loop
+// iterations.
 #pragma once
 
 #include "analyzer/flow/evaluate.hpp"
@@ -15,9 +16,9 @@ class Conditions {
  public:
   Conditions(const Ssa& ssa, const DominatorTree& dominators, const Loops& loops);
 
-  // Outermost last. At most kMaxConditions of the nearest; a longer chain is cut, which only loses knowledge.
+  // Innermost first. Returns the nearest kMaxConditions; cutting a longer chain only loses precision.
   std::vector<Condition> of(BlockId block) const;
-  // The same with the instruction's own guard, conjunctions taken apart.
+  // The same plus the instruction's own guard, with conjunctions split.
   std::vector<Condition> of_instruction(ptx::InstructionId id) const;
 
   static constexpr size_t kMaxConditions = 64;
@@ -26,15 +27,15 @@ class Conditions {
   void split(Condition condition, std::vector<Condition>& into) const;
   const Ssa* ssa_;
   const DominatorTree* dominators_;
-  std::vector<Condition> entry_;  // of the edge into each block that has one way in; predicate kNone otherwise
+  std::vector<Condition> entry_;  // of the edge into each block with a single predecessor; predicate kNone otherwise
 };
 
-// Whether a test that nothing decides lets neighbouring threads through together: one of integers against a bound does,
-// one for equality may be there to pick a single thread.
+// Whether an undecided test lets neighbouring threads pass together. A comparison of integers with a bound does; a test
+// for equality may select a single thread.
 bool is_bound(const Ssa& ssa, ValueId predicate);
 
-// Largest iteration number of `loop` with which `block` runs, from exit tests that compare an induction variable with
-// a constant. Nothing where no test tells.
+// The largest iteration of `loop` in which `block` runs, from exit tests that compare an induction variable with a
+// constant. Nothing where no test bounds it.
 std::optional<int64_t> last_iteration(Forms& forms, const DominatorTree& dominators, LoopId loop, BlockId block);
 
 }  // namespace ptxkit::flow

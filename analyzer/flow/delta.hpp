@@ -1,5 +1,5 @@
-// How much a value differs between two threads, where neither value need be known: of (y * pitch + x) * 6 two threads
-// of one row know that they are 6 apart for each step in x, whatever the pitch.
+// The difference of a value between two threads, even where neither value is known. For (y * pitch + x) * 6, two
+// threads of one row differ by 6 for each step in x, whatever the pitch.
 #pragma once
 
 #include "analyzer/flow/evaluate.hpp"
@@ -9,11 +9,11 @@ namespace ptxkit::flow {
 
 class Delta {
  public:
-  // The two threads differ in the component of %tid alone that `row` was made for.
+  // The two threads must differ only in the component of %tid that `row` was built for.
   Delta(const Forms& forms, const UniformityAnalysis& row, const Thread& first, const Thread& second,
         std::map<LoopId, int64_t> iterations);
 
-  // Second less first, modulo 256, bases included. Nothing where it cannot be known.
+  // Value of the second thread minus that of the first, modulo 256, bases included. Nothing where it is unknown.
   std::optional<uint64_t> of(ValueId id) { return of(id, 0); }
   std::optional<uint64_t> of_atom(AtomId id);
   Evaluator& first() { return first_; }

@@ -1,13 +1,14 @@
-// The value domain: what is known of every SSA value on every run.
+// The value domain: facts about every SSA value that hold on every run.
 //
-// A value is read as base + offset. The base is an object that arrives whole: the address of a variable, a parameter, a
-// word loaded from memory. Of the offset the domain knows bits (so its residue modulo every power of two) and an
-// unsigned interval; of the whole, which state spaces it may point into and whether it is a generic or a direct
-// address. Splitting the base off is what makes alignment provable: the base's alignment is a contract, named in
+// A value is represented as base + offset. The base is an opaque object: the address of a variable, a parameter, or a
+// word loaded from memory. For the offset the domain tracks known bits (hence its residue modulo every power of two)
+// and an unsigned interval. For the value it tracks which state spaces it may point into, and whether it is a generic
+// or a direct address. Separating the base makes alignment provable: the base's alignment is a contract, named in
 // reports, and everything added to it must be proved.
 //
 // The facts are the greatest fixed point of transfer functions over SSA, found by sweeps in reverse postorder with
-// intervals widened at phis. A guarded result joins with the value it may keep; an undefined value joins as nothing.
+// widening of intervals at phis. A guarded result is joined with the value that it may keep; an undefined value
+// contributes nothing to a join.
 #pragma once
 
 #include <map>
@@ -27,27 +28,27 @@ inline constexpr BaseId kNoBase = 0;
 struct Base {
   enum class Kind : uint8_t { none, variable, parameter, loaded, merged } kind = Kind::none;
   uint32_t id = kNone;            // VariableId of variable and parameter, ValueId of loaded and merged
-  uint64_t offset_bytes = 0;      // of a parameter: where in it
-  std::vector<BaseId> members{};  // of merged: what a phi or selp chooses from
+  uint64_t offset_bytes = 0;      // of a parameter: the offset within it
+  std::vector<BaseId> members{};  // of merged: the bases that a phi or selp selects from
 };
 
-// Sets of state spaces that an address may lie in; `kUnknownSpace` stands for a pointer whose origin is not seen.
+// Set of state spaces that an address may lie in. `kUnknownSpace` stands for a pointer of unknown origin.
 using SpaceSet = uint8_t;
 inline constexpr SpaceSet kGlobalSet = 1, kSharedSet = 2, kLocalSet = 4, kConstantSet = 8, kParamSet = 16,
                           kUnknownSpace = 32;
 SpaceSet set_of(ptx::Space space);
-// The one space of a set; nothing for none, several or unknown.
+// The only space of the set; nothing where there are none, several or an unknown one.
 std::optional<ptx::Space> only_space(SpaceSet set);
 
 struct Fact {
-  bool reached = false;  // false: nothing flows here, or only undefined values
+  bool reached = false;  // false: unreachable, or only undefined values
   BaseId base = kNoBase;
-  SpaceSet points_to = 0;         // empty: no pointer
-  bool may_be_direct = false;     // an address of a space's own window
-  bool may_be_generic = false;    // a generic address, by cvta
-  bool from_cvta_shared = false;  // on some path the generic address of shared memory
-  Bits bits;                      // of the value less its base
-  uint64_t low = 0, high = 0;     // the same, as an unsigned number of the register's width
+  SpaceSet points_to = 0;         // empty: not a pointer
+  bool may_be_direct = false;     // an address within its space's own window
+  bool may_be_generic = false;    // a generic address, from cvta
+  bool from_cvta_shared = false;  // on some path a generic address of shared memory
+  Bits bits;                      // of the value minus its base
+  uint64_t low = 0, high = 0;     // the same as an unsigned number of the register's width
   bool operator==(const Fact&) const = default;
 };
 
@@ -62,9 +63,9 @@ class Domain {
   Fact fact_of(const Source& source, unsigned width) const;
   const Base& base(BaseId id) const { return bases_[id]; }
   uint32_t base_count() const { return static_cast<uint32_t>(bases_.size()); }
-  // Whether something uses the base itself as an address, or it is declared as one: it is a pointer, not an offset.
+  // Whether the base is itself used or declared as an address: it is then a pointer, not an offset.
   bool is_surely_pointer(BaseId id) const { return used_as_pointer_[id]; }
-  Bits absolute(const Fact& fact) const;  // bits of base and offset together
+  Bits absolute(const Fact& fact) const;  // known bits of base + offset
   // A name for reports: "parameter 'src'", "shared variable 'tile'", "the pointer loaded here".
   std::string describe(BaseId id) const;
 

@@ -4,9 +4,9 @@
 
 namespace ptxkit::flow {
 
-// `order` is a reverse postorder from the root of the graph whose edges `predecessors` gives. The predecessors of a
-// block are met from the last in that order to the first: then the way up the tree is gone once for all of them where
-// thousands of blocks in a chain all branch to one, and not once for each.
+// `order` is a reverse postorder from the root of the graph with these `predecessors`. Predecessors are visited in
+// descending order. If thousands of blocks in a chain branch to one block, the path up the tree is then walked once,
+// and not once per predecessor.
 void DominatorTree::build(BlockId root, const std::vector<BlockId>& order,
                           std::vector<std::vector<BlockId>> predecessors) {
   const size_t count = predecessors.size();
@@ -79,7 +79,8 @@ DominatorTree DominatorTree::post_dominators(const Graph& graph) {
   DominatorTree tree;
   if (graph.size() == 0) return tree;
   const BlockId exit = graph.size();
-  // In the reversed graph the predecessors of a block are its successors, and the exit's successors are all ends.
+  // In the reversed graph a block's predecessors are its successors in the program, and the exit's successors are all
+  // ends.
   std::vector<std::vector<BlockId>> predecessors(graph.size() + 1), successors(graph.size() + 1);
   auto connect = [&](BlockId from, BlockId to) {  // an edge of the program
     predecessors[from].push_back(to);
@@ -109,7 +110,7 @@ DominatorTree DominatorTree::post_dominators(const Graph& graph) {
       }
     }
   };
-  // First the blocks that reach an end, then loops that do not: each gets an edge from its last block.
+  // Visit the blocks that reach an end, then infinite loops: each gets an edge from its last block.
   seen[exit] = true;
   std::vector<BlockId> ends = successors[exit];
   for (const BlockId id : ends)

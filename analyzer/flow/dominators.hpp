@@ -1,9 +1,9 @@
 // Dominators and post-dominators of a graph, as trees with constant-time queries.
 //
-// The immediate dominators come from the iteration of Cooper, Harvey and Kennedy ("A Simple, Fast Dominance Algorithm",
-// 2001) over reverse postorder. Post-dominators run the same code on the reversed graph with one virtual exit, node
-// size(); a loop that never leaves is given an edge to it, from its last block in program order, so that every
-// reachable block has a post-dominator.
+// Immediate dominators are computed by the iteration of Cooper, Harvey and Kennedy ("A Simple, Fast Dominance
+// Algorithm", 2001) over reverse postorder. Post-dominators use the same code on the reversed graph with one virtual
+// exit, node size(). An infinite loop gets an edge to the exit from its last block in program order, so every reachable
+// block has a post-dominator.
 #pragma once
 
 #include <vector>
@@ -21,7 +21,7 @@ class DominatorTree {
   BlockId parent(BlockId id) const { return parent_[id]; }
   BlockId root() const { return root_; }
   bool is_in_tree(BlockId id) const { return enter_[id] != kNone; }
-  // Whether `a` (post-)dominates `b`; every block does itself.
+  // Whether `a` (post-)dominates `b`; every block dominates itself.
   bool dominates(BlockId a, BlockId b) const {
     return is_in_tree(a) && is_in_tree(b) && enter_[a] <= enter_[b] && leave_[b] <= leave_[a];
   }

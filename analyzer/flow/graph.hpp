@@ -1,8 +1,8 @@
 // The control-flow graph of one function: basic blocks over its flat instruction vector.
 //
-// A block ends at a branch, at the end of a thread, and before a label. A guarded branch has two successors, the taken
-// one first; a guarded ret or exit has the fall-through and the exit. Blocks are numbered in program order, so that
-// ids and offsets sort alike and every listing made from them is deterministic.
+// A block ends at a branch, at the end of a thread, or before a label. A guarded branch has two successors, the taken
+// one first; a guarded ret or exit has the fall-through and the exit. Blocks are numbered in program order: ids sort
+// like offsets, and every listing is deterministic.
 #pragma once
 
 #include <span>
@@ -31,7 +31,7 @@ class Graph {
   std::span<const Block> blocks() const { return blocks_; }
   const Block& block(BlockId id) const { return blocks_[id]; }
   uint32_t size() const { return static_cast<uint32_t>(blocks_.size()); }
-  // Distinct successors, in the order taken branch (or table order), fall-through.
+  // Distinct successors: the taken branch (or the table in order), then the fall-through.
   std::span<const BlockId> successors(BlockId id) const {
     return {successors_.data() + blocks_[id].first_successor, blocks_[id].successor_count};
   }

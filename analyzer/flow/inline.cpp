@@ -1,6 +1,6 @@
-// A first look at each function tells which bytes of which .param variables it stores and loads; from these follows
-// which calls can be followed. A copy of a function then renames registers, labels and tables, and its .param variables
-// become one register for each (offset, width).
+// First finds, for each function, which bytes of which .param variables it stores and loads; this decides which calls
+// can be inlined. A copy of a function then renames registers, labels and tables, and replaces its .param variables by
+// one register for each (offset, width).
 #include "analyzer/flow/inline.hpp"
 
 #include <algorithm>
@@ -29,31 +29,31 @@ namespace {
 
 constexpr unsigned kMaxDepth = 16;
 
-// Bytes of a .param variable.
+// A range of bytes of a .param variable.
 struct Part {
   uint64_t offset = 0;
   uint32_t bytes = 0;
   auto operator<=>(const Part&) const = default;
 };
 
-// What a function does with one of its .param variables.
+// How a function uses one of its .param variables.
 struct Usage {
   std::set<Part> stored, loaded;
-  bool is_opaque = false;  // its address is taken, or it is reached in a way that has no register for it
+  bool is_opaque = false;  // its address is taken, or an access does not map to a register
 };
 
-// A load or store of a .param variable by its name: its parts and the registers or immediates that go with them.
+// A load or store of a .param variable by name: its parts, and the register or immediate for each.
 struct ParameterAccess {
   VariableId variable = kNone;
   bool is_store = false;
-  std::vector<std::pair<Part, uint32_t>> parts;  // with the index into the operand pool
+  std::vector<std::pair<Part, uint32_t>> parts;  // with its index in the operand pool
 };
 
 Type bits_of(uint32_t bytes) {
   return bytes == 8 ? Type::b64 : bytes == 4 ? Type::b32 : bytes == 2 ? Type::u16 : Type::u8;
 }
 
-// Registers hold words of at least 32 bits for parts of fewer.
+// Parts narrower than 32 bits are held in 32-bit registers.
 Type slot_type(uint32_t bytes) { return bytes == 8 ? Type::b64 : Type::b32; }
 
 std::optional<ParameterAccess> parameter_access(const ptx::Function& function, const ptx::Instruction& instruction) {
@@ -108,7 +108,7 @@ class Inliner {
  private:
   struct Copy {
     FunctionId function = kNone;
-    uint32_t call = kNone;          // index into result_.calls
+    uint32_t call = kNone;          // index in result_.calls
     std::vector<FunctionId> chain;  // from the kernel to `function`
     std::map<std::pair<VariableId, Part>, RegId> slots = {};
     std::set<VariableId> in_registers = {};
@@ -122,7 +122,7 @@ class Inliner {
     if (!added) return place->second;
     auto& found = place->second;
     const ptx::Function& function = module_.functions[id];
-    std::vector<bool> is_plain(function.operand_pool.size(), false);  // operands that name a variable as they should
+    std::vector<bool> is_plain(function.operand_pool.size(), false);  // operands that name a variable as supported
     for (const ptx::Instruction& instruction : function.instructions) {
       if (const auto access = parameter_access(function, instruction)) {
         is_plain[instruction.first_operand + (access->is_store ? 0 : 1)] = true;
@@ -160,7 +160,7 @@ class Inliner {
     return body.has_body && !body.is_entry && !body.instructions.empty() ? callee : kNone;
   }
 
-  // Whether every part that one side reads is one that the other writes.
+  // Whether the writing side writes every part that the reading side reads.
   bool passes(FunctionId from, const Operand& actual, FunctionId reader, VariableId read, bool is_result) {
     const Usage* usage = usage_of(reader, read);
     if (usage && usage->is_opaque) return false;
@@ -204,8 +204,8 @@ class Inliner {
            std::ranges::find(f.results, id) != f.results.end();
   }
 
-  // Which calls of this copy are followed. A variable that a call which stays takes or gives must stay memory, and so
-  // must the calls that it shares the variable with.
+  // Chooses the calls of this copy to inline. A variable that a kept call takes or returns must stay in memory, and so
+  // must the other calls that use it.
   void choose_calls(Copy& copy) {
     const ptx::Function& function = module_.functions[copy.function];
     auto for_each_variable = [&](InstructionId id, auto&& visit) {
@@ -283,10 +283,10 @@ class Inliner {
     return operand;
   }
 
-  // What a row says of which operands are written holds for all rows of mov, of cvt and of bra.
+  // All rows of mov, of cvt and of bra write the same operands, so the first row stands for them.
   static uint32_t first_row(Op op) { return static_cast<uint32_t>(ptx::forms_of(op).data() - ptx::all_forms().data()); }
 
-  // `to = from`, both as wide as `part` says or wider; `like` gives place, guard and location.
+  // `to = from`, both at least as wide as the part's type. `like` supplies place, guard and location.
   void move(const ptx::Instruction& like, const Operand& to, const Operand& from, Type type, Inlined::Origin origin) {
     const auto& registers = result_.function.registers;
     const unsigned to_width = ptx::bit_width(registers[to.id].type), width = ptx::bit_width(type);
@@ -347,7 +347,7 @@ class Inliner {
     return operand;
   }
 
-  // Operands with their children, which follow all operands of one level.
+  // Copies operands with their children, which follow all operands of one level.
   uint32_t copy_operands(const Copy& copy, uint32_t first, uint32_t count) {
     const ptx::Function& function = module_.functions[copy.function];
     const uint32_t begin = static_cast<uint32_t>(result_.function.operand_pool.size());
@@ -448,7 +448,7 @@ class Inliner {
       if (const auto callee = copy.followed.find(id); callee != copy.followed.end()) {
         enter(copy, id, callee->second);
       } else if (instruction.op == Op::ret && copy.call != kNone) {
-        // The last one falls through to what follows the call.
+        // The last `ret` falls through to the code after the call.
         if (instruction.guard || id + 1 < function.instructions.size()) branch(place, copy.end_label, false, origin);
       } else if (const auto access = parameter_access(function, instruction);
                  access && copy.in_registers.contains(access->variable)) {

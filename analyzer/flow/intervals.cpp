@@ -80,7 +80,7 @@ bool Intervals::is_separated(ptx::InstructionId first, ptx::InstructionId end) c
   return std::find(separates_->begin() + first, separates_->begin() + end, true) != separates_->begin() + end;
 }
 
-// From whose beginning control gets to `id` without a barrier, and without coming through the block `join`.
+// The blocks from whose beginning control can reach `id` without a barrier and without passing the block `join`.
 std::vector<bool> Intervals::blocks_before(ptx::InstructionId id, const std::set<Edge>& closed, BlockId join) const {
   std::vector<bool> found(graph_->size(), false);
   const BlockId own = graph_->block_of(id);
@@ -101,7 +101,7 @@ std::vector<bool> Intervals::blocks_before(ptx::InstructionId id, const std::set
   return found;
 }
 
-// Behind the join both go one way again until they part anew.
+// After the join both threads follow the same path until they diverge again.
 bool Intervals::can_meet(ptx::InstructionId first, ptx::InstructionId second, const std::vector<bool>& parts,
                          const DominatorTree& post_dominators, const std::set<Edge>& closed) const {
   if (first == second) return true;

@@ -1,9 +1,9 @@
 // Barrier intervals: which instructions may run between the same two barriers.
 //
-// Every instruction is labelled with the barriers (or the entry) from which control comes to it without passing
-// another, and with how the way there crosses back edges: not at all, once over the back edge of one loop, or more. All
-// threads of a CTA pass the same barriers, so two threads can be at two instructions at the same time only where those
-// share a barrier they come from; and where both come from it in the same manner they are in the same iteration.
+// Each instruction is labelled with the barriers (or the entry) from which control reaches it without passing another
+// barrier, and with the back edges on the way: none, one crossing of one loop's back edge, or more. All threads of a
+// CTA pass the same barriers. Two threads can therefore be at two instructions at the same time only if the
+// instructions share a barrier; if both reach them in the same manner, they are in the same iteration.
 #pragma once
 
 #include <optional>
@@ -19,16 +19,16 @@ namespace ptxkit::flow {
 struct Origin {
   static constexpr uint32_t kNoCrossing = 0xffffffff, kManyCrossings = 0xfffffffe;
   ptx::InstructionId barrier = kNone;  // kNone: the entry
-  uint32_t crossing = kNoCrossing;     // LoopId of the one back edge crossed, or one of the two above
+  uint32_t crossing = kNoCrossing;     // LoopId of the single back edge crossed, or one of the two above
   auto operator<=>(const Origin&) const = default;
 };
 
-// How two instructions of one interval stand to each other.
+// The possible relative positions of two instructions in one interval.
 struct Concurrency {
-  bool same_iteration = false;    // for some shared barrier both are in the same iteration of every loop
+  bool same_iteration = false;    // for some shared barrier, both in the same iteration of every loop
   LoopId first_is_later = kNone;  // the first may be one iteration of this loop ahead
   LoopId second_is_later = kNone;
-  bool unbounded = false;  // iterations may be apart in other ways
+  bool unbounded = false;  // iterations may differ in other ways
   bool any() const { return same_iteration || unbounded || first_is_later != kNone || second_is_later != kNone; }
 };
 
@@ -36,15 +36,16 @@ using Edge = std::pair<BlockId, BlockId>;  // from, to
 
 class Intervals {
  public:
-  // `separates[instruction]`: whether the instruction is a barrier. Sets larger than `limit` origins are given up.
+  // `separates[instruction]`: whether the instruction is a barrier. The analysis gives up on sets of more than `limit`
+  // origins.
   Intervals(const Graph& graph, const Loops& loops, const std::vector<bool>& separates, size_t limit);
 
   bool is_complete() const { return complete_; }
-  // Precondition: is_complete(), both reachable.
+  // Precondition: is_complete(), and both instructions are reachable.
   Concurrency concurrency(ptx::InstructionId first, ptx::InstructionId second) const;
-  // Whether two threads can be at the two in one interval if they part at the end of blocks in `parts` only: on one
-  // way, one ahead of the other, or each on another side of such a block, and at most one behind where its sides join.
-  // No thread goes over an edge of `closed`.
+  // Whether two threads can be at the two instructions in one interval if threads diverge only at the ends of blocks in
+  // `parts`: on one path, one ahead of the other, or on different sides of such a block, at most one of them beyond the
+  // join of its sides. No thread takes an edge of `closed`.
   bool can_meet(ptx::InstructionId first, ptx::InstructionId second, const std::vector<bool>& parts,
                 const DominatorTree& post_dominators, const std::set<Edge>& closed) const;
 
@@ -55,7 +56,7 @@ class Intervals {
   const Graph* graph_;
   const std::vector<bool>* separates_;
   std::vector<std::vector<Origin>> in_;     // sorted
-  std::vector<ptx::InstructionId> before_;  // of each instruction: the nearest barrier before it in its block, or kNone
+  std::vector<ptx::InstructionId> before_;  // for each instruction the nearest barrier before it in its block, or kNone
   bool complete_ = true;
 };
 

@@ -1,5 +1,5 @@
-// Limits: CUDA C++ Programming Guide, table of technical specifications (1024 threads a block, 64 in z, 2^31-1 blocks
-// in x, 65535 in y, z).
+// Limits from the CUDA C++ Programming Guide, table of technical specifications: 1024 threads per block, 64 in z,
+// 2^31-1 blocks in x, 65535 in y and z.
 #include "analyzer/flow/launch.hpp"
 
 #include <algorithm>
@@ -13,7 +13,7 @@ namespace {
 
 constexpr uint32_t kMostThreads = 1024, kMostThreadsInZ = 64;
 
-// False, with nothing set, where no device starts such a block.
+// Returns false and sets nothing where no device can launch such a block.
 bool set_block(LaunchShape& shape, const uint32_t (&block)[3]) {
   const uint32_t threads[] = {std::max(block[0], 1u), std::max(block[1], 1u), std::max(block[2], 1u)};
   const uint64_t count = saturating_product(threads[0], threads[1], threads[2]);
@@ -40,7 +40,7 @@ LaunchShape LaunchShape::of(const ptx::Function& function, const LaunchFacts* fa
   shape.facts = facts;
   shape.dynamic_shared_bytes = facts->dynamic_shared_bytes;
   std::copy_n(facts->grid, 3, shape.grid);
-  if (facts->block[0] && !req[0]) (void)set_block(shape, facts->block);  // rules/launch_file.cpp has refused others
+  if (facts->block[0] && !req[0]) (void)set_block(shape, facts->block);  // engine/launch_file.cpp rejects other blocks
   return shape;
 }
 

@@ -1,5 +1,5 @@
-// Register pressure from liveness: how many 32-bit words of values are alive at once. The assembler reorders and
-// rematerialises, so this is an estimate of what it will need, not a bound.
+// Register pressure from liveness: the largest number of live 32-bit words. The assembler reorders and rematerialises,
+// so this estimates its needs and does not bound them.
 #pragma once
 
 #include "analyzer/flow/ssa.hpp"
@@ -7,8 +7,8 @@
 namespace ptxkit::flow {
 
 struct Pressure {
-  uint32_t words = 0;         // greatest number alive; predicates are free
-  ptx::InstructionId at = 0;  // where
+  uint32_t words = 0;         // maximum over the function; predicates do not count
+  ptx::InstructionId at = 0;  // where the maximum occurs
 };
 
 Pressure pressure(const Ssa& ssa);

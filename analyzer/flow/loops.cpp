@@ -1,6 +1,6 @@
-// Loops are found from the innermost outwards (headers in reverse of reverse postorder); a block that already belongs
-// to a loop is entered through that loop's outermost known parent, so that every block is walked once per nesting level
-// at most.
+// Finds loops from the innermost outwards (headers in reverse of reverse postorder). A block that already belongs to a
+// loop is entered through the outermost known parent of that loop, so every block is visited at most once per nesting
+// level.
 #include "analyzer/flow/loops.hpp"
 
 #include <algorithm>
@@ -51,7 +51,7 @@ Loops::Loops(const Graph& graph, const DominatorTree& dominators) {
     }
   }
 
-  // Renumber: outer loops first, each directly followed by the loops inside it.
+  // Renumber: outer loops first, each directly followed by its inner loops.
   std::vector<std::vector<LoopId>> children(found.size());
   std::vector<LoopId> roots;
   for (LoopId id = static_cast<LoopId>(found.size()); id-- > 0;)

@@ -1,5 +1,5 @@
 // Natural loops: a header that dominates a block with an edge back to it, and all blocks that reach that edge without
-// passing the header. Loops with one header are one loop; loops nest by their blocks.
+// passing the header. Loops with the same header are merged. Loops nest by their blocks.
 #pragma once
 
 #include <span>
@@ -14,10 +14,10 @@ using LoopId = uint32_t;
 
 struct Loop {
   BlockId header = kNone;
-  LoopId parent = kNone;         // the next loop outwards
+  LoopId parent = kNone;         // the enclosing loop
   uint32_t depth = 1;            // 1 for outermost
   std::vector<BlockId> latches;  // sources of the back edges
-  uint32_t first = 0, last = 0;  // its loops in Loops::all(), this one first: [first, last)
+  uint32_t first = 0, last = 0;  // range [first, last) in Loops::all() of this loop and the loops inside it
 };
 
 class Loops {
@@ -29,7 +29,7 @@ class Loops {
   LoopId innermost(BlockId block) const { return innermost_[block]; }  // kNone outside every loop
   bool contains(LoopId loop, BlockId block) const;
   bool is_back_edge(BlockId from, BlockId to) const;
-  // An edge back to a block that does not dominate its source: the loop is entered in two places.
+  // There is an edge back to a block that does not dominate its source: the loop has two entries.
   bool is_irreducible() const { return irreducible_; }
 
  private:

@@ -1,7 +1,7 @@
-// What computes a value: the instruction that defines it with its sources taken apart.
+// The operation behind a value: the defining instruction with its sources decoded.
 //
-// The analyses (value domain, affine forms, uniformity, evaluation for one thread) all start from this one reading of
-// an operand, so that none of them has an opinion of its own about PTX's operand kinds.
+// The analyses (value domain, affine forms, uniformity, evaluation for one thread) all use this decoding, so they
+// interpret PTX's operand kinds alike.
 #pragma once
 
 #include "analyzer/flow/ssa.hpp"
@@ -23,8 +23,8 @@ Source address_base(const Ssa& ssa, uint32_t pool_index);
 
 struct Operation {
   const ptx::Instruction* instruction = nullptr;
-  unsigned width = 0;  // bits of the register that is written; 1 for a predicate
-  unsigned part = 0;   // which register of a written vector or pair
+  unsigned width = 0;  // bits of the written register; 1 for a predicate
+  unsigned part = 0;   // index of the register in a written vector or pair
   unsigned parts = 1;
   uint32_t first_source = 0;  // operand pool index of the first operand after the destination
   unsigned source_count = 0;

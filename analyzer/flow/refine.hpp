@@ -1,9 +1,8 @@
-// Known bits at one place of the program: what the tests on the way there add to the value domain.
+// Known bits at one place of the program: the value domain sharpened by the tests that lead to the place.
 //
-// The domain knows one fact of a value, wherever it is used. Behind `(tid & 31) == 0` more is known of tid, and so of
-// what is computed from it: (tid >> 3) is a multiple of 4. Values under the guard that holds here are read as if it
-// were not there. Definitions are followed back for a few steps and not through phis, so that each value is the one of
-// this turn of the loop.
+// The domain has one fact per value, wherever it is used. After `(tid & 31) == 0` more is known about tid, and about
+// values computed from it: (tid >> 3) is a multiple of 4. Values under the guard in effect are treated as unguarded.
+// Definitions are followed back a few steps and not through phis, so all values belong to one iteration.
 #pragma once
 
 #include <span>
@@ -20,7 +19,7 @@ struct TestedBits {
   Bits bits;
 };
 
-// (a | b) & 15 == 0 fixes the low four bits of a and of b; a == 7 all bits of a.
+// (a | b) & 15 == 0 fixes the low four bits of a and b; a == 7 fixes all bits of a.
 std::vector<TestedBits> tested_bits(const Ssa& ssa, const Condition& condition);
 
 class Refinement {
@@ -28,10 +27,10 @@ class Refinement {
   Refinement(const Forms& forms, std::vector<Condition> conditions);
 
   const std::vector<TestedBits>& tests() const { return tests_; }
-  // Of the value less the base that the domain gives it.
+  // Of the value minus the base that the domain gives it.
   Bits bits(ValueId id) const;
   Bits bits_of_atom(AtomId id) const;
-  // Residue of the form's offset modulo 2^k with the largest k <= limit that is known; returns {k, residue}.
+  // The residue of the form's offset modulo 2^k, for the largest known k <= limit; returns {k, residue}.
   std::pair<unsigned, uint64_t> residue(const Form& form, unsigned limit_bits) const;
 
  private:

@@ -1,13 +1,13 @@
-// Static single assignment over a function's registers.
+// Static single assignment form of a function's registers.
 //
-// Every definition becomes a value; where control flow joins different values of a register, a phi. A guarded
-// instruction is a conditional move: its value also names the value that the register had before (`old`), which it
-// keeps when the guard is false. A register that is read before any definition reads a value of kind `undefined`. Where
-// the entry block is itself the head of a loop, a phi there has arguments for the back edges only.
+// Every definition becomes a value; a join of different values of a register becomes a phi. A guarded instruction is a
+// conditional move: its value also names the previous value of the register (`old`), which it keeps if the guard is
+// false. Reading a register before any definition yields a value of kind `undefined`. If the entry block is a loop
+// header, its phis have arguments for the back edges only.
 //
-// Phis are placed at iterated dominance frontiers (Cytron et al. 1991), pruned by the register's liveness, and only for
-// registers that need them: nearly all PTX is written by compilers out of SSA, so most registers have one definition
-// that dominates its uses and cost nothing.
+// Phis are placed at iterated dominance frontiers (Cytron et al. 1991), pruned by liveness, and only for registers that
+// need them. Compilers generate nearly all PTX from SSA, so most registers have one definition that dominates its uses
+// and cost nothing.
 #pragma once
 
 #include <span>
@@ -25,12 +25,12 @@ struct Value {
   ptx::RegId reg = kNone;
   BlockId block = kNone;                            // where it is defined; entry for `undefined`
   ptx::InstructionId instruction = kNone;           // of a result
-  uint32_t operand = kNone;                         // of a result: the operand that is written, in the operand pool
+  uint32_t operand = kNone;                         // of a result: index of the written operand in the operand pool
   ValueId old = kNone;                              // of a guarded result
-  uint32_t first_argument = 0, argument_count = 0;  // of a phi: one for each predecessor of its block
+  uint32_t first_argument = 0, argument_count = 0;  // of a phi: one per predecessor of its block
 };
 
-// Where a value is read: by an instruction, by its guard, by a phi, or as `old` of a guarded result.
+// A use of a value: by an instruction, by its guard, by a phi, or as `old` of a guarded result.
 struct Use {
   enum class Kind : uint8_t { operand, guard, phi, old } kind = Kind::operand;
   uint32_t id = kNone;       // InstructionId for operand and guard, ValueId for phi and old
@@ -45,7 +45,7 @@ class Ssa {
   std::span<const Value> values() const { return values_; }
   const Value& value(ValueId id) const { return values_[id]; }
   uint32_t size() const { return static_cast<uint32_t>(values_.size()); }
-  // The value that a register operand reads, or writes where it is a destination. kNone in unreachable code.
+  // The value that a register operand reads, or writes if it is a destination. kNone in unreachable code.
   ValueId at(uint32_t pool_index) const { return operand_values_[pool_index]; }
   ValueId guard(ptx::InstructionId id) const { return guard_values_[id]; }
   // Arguments of a phi; kNone for an unreachable predecessor.
@@ -58,7 +58,7 @@ class Ssa {
   std::span<const Use> uses(ValueId id) const {
     return {uses_.data() + first_use_[id], first_use_[id + 1] - first_use_[id]};
   }
-  // Values in an order where each comes after what it reads, but for phi arguments along back edges.
+  // Values ordered so that each follows the values that it reads, except phi arguments along back edges.
   std::span<const ValueId> order() const { return order_; }
 
  private:

@@ -1,4 +1,4 @@
-// What a test of an integer against a constant leaves of it.
+// The range of an integer after a comparison with a constant.
 #pragma once
 
 #include <cstdint>
@@ -8,13 +8,13 @@
 
 namespace ptxkit::flow {
 
-// `low` to `high`, which are empty where the test cannot come out so.
+// `low` to `high`; low > high where the test cannot have this outcome.
 struct TestedRange {
   Source source;  // a value or a special register
   uint64_t low = 0, high = 0;
 };
 
-// Nothing for other conditions, and for signed comparisons of what may be negative.
+// Nothing for other conditions, and for signed comparisons of possibly negative values.
 std::optional<TestedRange> tested_range(const Domain& domain, const Condition& condition);
 
 }  // namespace ptxkit::flow

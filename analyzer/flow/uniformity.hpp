@@ -1,8 +1,8 @@
-// Uniformity: which values are the same in all threads of a CTA, and which branches send threads different ways.
+// Uniformity: which values are the same in all threads of a CTA, and which branches diverge.
 //
-// A value varies with what it is computed from, and with which way its thread came: where the paths of a divergent
-// branch meet again, phis vary too. The joins of a branch are the blocks that both of its sides reach before its
-// immediate post-dominator, and that one (Sampaio et al., "Divergence Analysis", 2013).
+// A value varies if one of its inputs varies, or if the path of its thread does: where the paths of a divergent branch
+// join, phis vary too. The joins of a branch are the blocks that both of its sides reach before its immediate
+// post-dominator, and the post-dominator itself (Sampaio et al., "Divergence Analysis", 2013).
 #pragma once
 
 #include <optional>
@@ -15,20 +15,20 @@ namespace ptxkit::flow {
 
 enum class Uniformity : uint8_t {
   uniform,   // the same in every thread of the CTA
-  loaded,    // read from memory at such an address: the same unless threads race
+  loaded,    // read from memory at a uniform address: the same unless threads race
   warp,      // the same within a warp
   divergent  // may differ between any two threads
 };
 
 class UniformityAnalysis {
  public:
-  // With `row` only threads are compared whose %tid differs in that component ('x', 'y' or 'z') alone.
+  // With `row` it compares only threads whose %tid differs in that component ('x', 'y' or 'z') alone.
   UniformityAnalysis(const Domain& domain, const DominatorTree& post_dominators,
                      std::optional<uint8_t> row = std::nullopt);
 
   Uniformity of(ValueId id) const { return levels_[id]; }
   Uniformity of(const Source& source) const;
-  // Of the last instruction of a block where it has several successors or may end the thread; uniform otherwise.
+  // Level of a block's last instruction if it has several successors or may end the thread; uniform otherwise.
   Uniformity branch(BlockId block) const;
 
  private:
