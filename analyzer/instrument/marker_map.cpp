@@ -1,4 +1,4 @@
-// The marker map as JSON: what crash-analyze reads ids of a debug buffer with.
+// The marker map as JSON, with which crash-analyze decodes the ids of a debug buffer.
 #include <bit>
 
 #include <fmt/format.h>
