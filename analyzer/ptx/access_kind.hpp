@@ -1,4 +1,4 @@
-// How an instruction touches memory.
+// How an instruction accesses memory.
 #pragma once
 
 #include <cstdint>

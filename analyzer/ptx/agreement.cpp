@@ -13,7 +13,7 @@ namespace {
 bool is_pair_of_floats(Type type) { return type == Type::f16x2 || type == Type::bf16x2 || type == Type::f32x2; }
 bool is_pair_of_integers(Type type) { return type == Type::u16x2 || type == Type::s16x2; }
 
-// Narrow and packed floats live in registers of bits, the narrow ones in those of integers too.
+// Narrow and packed floats are held in registers of bits; narrow ones also in registers of integers.
 bool kinds_agree(const OperandSpec& spec, Type have) {
   const Type wanted = spec.type;
   if (is_bits(wanted) || is_bits(have) || wanted == have) return true;
@@ -30,7 +30,7 @@ bool types_agree(const OperandSpec& wanted, Type have) {
   const unsigned wanted_bits = bit_width(wanted.type), have_bits = bit_width(have);
   if (wanted_bits == have_bits) return kinds_agree(wanted, have);
   if (!wanted.relaxed || have_bits < wanted_bits) return false;
-  // A float register is as wide as its float; in wider integers or bits the low part counts.
+  // A float register has the width of its float. Of wider integers or bits the low part counts.
   return kind(have) != TypeKind::floating ? kinds_agree(wanted, have) : is_bits(wanted.type);
 }
 
@@ -141,9 +141,9 @@ bool takes_part_or_sum(const Instruction& instruction, unsigned target_sm, const
     default:
       break;
   }
-  // Opcodes stand in the order of their names.
+  // Opcodes are sorted by name.
   if (instruction.op < Op::vabsdiff || instruction.op > Op::vsub4) return true;
-  // Of a scalar video instruction the last source may be a sum.
+  // The last source of a scalar video instruction may be a sum.
   return !is_part && !(is_sum && (spec.selector != Selector::none || spec.role == Role::source));
 }
 
@@ -153,7 +153,7 @@ bool reaches(Op op, Space space) {
   return space == Space::global || space == Space::shared || space == Space::local;
 }
 
-// A selector's text is packed into a number, the first character lowest.
+// A selector's text is packed into a number, first character lowest.
 bool names_parts(Selector selector, uint64_t packed) {
   std::string text;
   for (; packed != 0; packed >>= 8) text += static_cast<char>(packed & 0xff);

@@ -1,9 +1,9 @@
-// Which registers an operand takes: their types and, in video instructions, their parts.
+// Which registers an operand accepts: their types and, in video instructions, their parts.
 //
-// Types agree as ptxas has it (PTX ISA 9.0, 9.4): the widths are equal, and either side is untyped bits, or both are
-// integers, or both are the same float; loads, stores and conversions take wider registers, but no float wider than the
-// instruction's. A register of .f16x2 is an integer of 32 bits too, but not where an instruction has one type of
-// integer whatever it is of, as the count of a shift.
+// Types agree as in ptxas (PTX ISA 9.0, 9.4): the widths are equal, and either side is untyped bits, or both are
+// integers, or both are the same float. Loads, stores and conversions accept wider registers, but no float wider than
+// the instruction's type. A .f16x2 register is a 32-bit integer too, except for operands whose integer type is
+// independent of the instruction's, such as the count of a shift.
 #pragma once
 
 #include <cstdint>
@@ -23,20 +23,21 @@ bool types_agree(const OperandSpec& wanted, Type have);
 bool is_float(OperandKind kind);
 bool is_matrix(Op op);
 
-// Whether a generic address may be that of a variable in `space`.
+// Whether a generic address may point to a variable in `space`.
 bool reaches(Op op, Space space);
-// Whether ptxas keeps the instruction from textures and surfaces; others take the address of one.
+// Whether the instruction accesses memory, for which ptxas rejects textures and surfaces. Other instructions accept
+// their addresses.
 bool reads_memory(const Instruction& instruction, const OperandSpec& spec);
-// Whether an element of a list that is read may be this special register, which no operand outside of one may be.
+// Whether an element of a source list may be this special register. Outside of lists it is not an operand.
 bool reads_special(const OperandSpec& element, const Operand& operand);
-// Whether one register in braces is as good as the register.
+// Whether one register in braces is accepted like the register itself.
 bool takes_braces(const Instruction& instruction, const OperandSpec& spec);
-// False where ptxas writes the instruction as others, in text that has no room for `%v.x` or `%r1+4`.
+// False where ptxas expands the instruction into others, whose text has no place for `%v.x` or `%r1+4`.
 bool takes_part_or_sum(const Instruction& instruction, unsigned target_sm, const OperandSpec& spec,
                        const Operand& operand);
 
-// `packed` is the text of a selector, its first character lowest, as Operand::value has it.
+// `packed` is the text of a selector, first character lowest, as in Operand::value.
 bool names_parts(Selector selector, uint64_t packed);
-std::string_view parts_of(Selector selector);  // in words
+std::string_view parts_of(Selector selector);  // description in words
 
 }  // namespace ptxkit::ptx

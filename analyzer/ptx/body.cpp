@@ -13,7 +13,7 @@ void Parser::open_scope() {
   pending_starts_.push_back(pending_.size());
 }
 
-// Labels of the scope are known now: uses that name none of them are left to the scope around it.
+// All labels of the scope are known now. Uses that name none of them are left to the enclosing scope.
 void Parser::close_scope() {
   const size_t start = pending_starts_.back();
   pending_starts_.pop_back();
@@ -26,12 +26,12 @@ void Parser::close_scope() {
   symbols_.close_scope();
 }
 
-// Points a label operand, or a table's target, to what the name is bound to.
+// Binds a label operand, or a table's target, to the symbol of the name.
 bool Parser::resolve(const PendingUse& use, bool only_this_scope) {
   const Symbol* symbol = symbols_.find(use.name);
   if (symbol == nullptr || (only_this_scope && symbol->depth != symbols_.depth())) return false;
   if (symbol->kind != SymbolKind::label && symbol->kind != SymbolKind::table) return false;
-  if (symbol->kind == SymbolKind::table && symbol->at > use.at) return false;  // tables stand before their use
+  if (symbol->kind == SymbolKind::table && symbol->at > use.at) return false;  // tables must precede their use
   if (use.table != kNone) {
     if (symbol->kind == SymbolKind::label) function().tables[use.table].targets[use.target] = symbol->id;
     return symbol->kind == SymbolKind::label;
@@ -80,7 +80,7 @@ void Parser::parse_body() {
       continue;
     }
     parse_statement();
-    if (token_.at == at && token_.kind != TokenKind::end && !is('}')) advance();  // whatever it was, go on
+    if (token_.at == at && token_.kind != TokenKind::end && !is('}')) advance();  // skip the unknown token
   }
   for (const PendingUse& use : pending_) {
     report(DiagnosticKind::undefined_label, use.at, use.at + static_cast<Offset>(use.name.size()),
@@ -343,7 +343,7 @@ void Parser::parse_instruction(Offset at, Guard guard) {
     advance();
   } else if (complete) {
     unexpected(fmt::format("';' after '{}'", spelling));
-    // The next statement is intact where only the ';' is missing.
+    // If only the ';' is missing, the next statement is intact.
     if (!starts_line() && !is('}')) recover();
   } else {
     recover();

@@ -42,7 +42,7 @@ void Parser::parse_file() {
            static_cast<uint32_t>(module_.files.size()) - 1, at);
 }
 
-// One number of a debug section: an integer with an optional sign, no expression.
+// A number of a debug section: an integer with an optional sign, not an expression.
 bool Parser::parse_section_number(unsigned width) {
   const Offset at = token_.at;
   const bool negative = accept('-');
@@ -56,7 +56,7 @@ bool Parser::parse_section_number(unsigned width) {
     report(DiagnosticKind::bad_literal, at, previous_end_, "the data of a section are integers, found a fraction");
     return false;
   }
-  // ptxas checks the range up to 32 bits, and there only of negative numbers.
+  // ptxas checks the range up to 32 bits; beyond that it checks negative numbers only.
   const bool too_small = negative && width < 64 && value.bits > uint64_t{1} << (width - 1);
   const bool too_large = !negative && width < 32 && value.bits >> width != 0;
   if (too_small || too_large) {
@@ -100,7 +100,7 @@ void Parser::parse_section_data() {
   } while (accept(','));
 }
 
-// After a mistake: on to the next line's directive or label, or to the end of the section.
+// After a mistake, skips to the next line's directive or label, or to the end of the section.
 void Parser::recover_in_section() {
   while (token_.kind != TokenKind::end && !is('}') &&
          !(starts_line() && (token_.kind == TokenKind::dot_word || token_.kind == TokenKind::identifier))) {
@@ -108,7 +108,7 @@ void Parser::recover_in_section() {
   }
 }
 
-// A debug section is checked and kept as text: nothing in it changes what a kernel does.
+// A debug section is checked and kept as text, because it does not affect the kernels.
 void Parser::parse_section() {
   const Offset at = token_.at;
   advance();
@@ -204,7 +204,7 @@ void Parser::parse_location() {
     advance();
     Location call_site;
     if (!parse_loc_numbers(call_site)) return recover();
-    // Compilers state the call site's own location, with its call site, just before: the latest one is meant.
+    // Compilers state the call site's own location with its call site just before, so use the latest one.
     const auto found = locations_.find(location_key(call_site));
     if (found == locations_.end() || found->second.empty()) {
       report(DiagnosticKind::undeclared_name, call_site_at, previous_end_,

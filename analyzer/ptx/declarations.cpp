@@ -10,7 +10,7 @@
 namespace ptxkit::ptx {
 namespace {
 
-// Bits and integers of at least a byte, and the floats that have registers of their own.
+// Bits and integers of at least a byte, and the floats that have register types.
 bool is_declared_type(Type type) {
   switch (kind(type)) {
     case TypeKind::bits:
@@ -168,8 +168,8 @@ bool Parser::parse_alignment(uint32_t& align) {
   return true;
 }
 
-// {.align N | .attribute(...)} [.vN] .type [.ptr [.space] [.align N]]; attributes and pointers only where there is a
-// place for them.
+// {.align N | .attribute(...)} [.vN] .type [.ptr [.space] [.align N]]. Attributes and pointers are accepted only where
+// the declaration allows them.
 bool Parser::parse_type_prefix(Variable& variable, bool allow_pointer, Qualifiers* attributes) {
   for (;;) {
     if (is_word(".align")) {
@@ -206,7 +206,7 @@ bool Parser::parse_type_prefix(Variable& variable, bool allow_pointer, Qualifier
   return !is_word(".align") || parse_alignment(variable.pointer_align);
 }
 
-// The types that memory and registers have; narrow and packed floats are instruction types only.
+// Types of memory and registers. Narrow and packed floats are types of instructions only.
 void Parser::check_type(const Variable& variable, Offset at) {
   const auto refuse = [&](std::string message) {
     report(DiagnosticKind::bad_declaration, at, previous_end_, std::move(message));
@@ -276,7 +276,7 @@ void Parser::finish_size(Variable& variable) {
   variable.size_bytes = variable.is_unsized ? 0 : size;
 }
 
-// What a space and a linking directive allow, once a variable's size is known.
+// Checks the rules of the variable's space and linking directive. The variable's size must be known.
 void Parser::check_variable(const Variable& variable) {
   const auto refuse = [&](std::string message) {
     report(DiagnosticKind::bad_declaration, variable.declared_at, previous_end_, std::move(message));
@@ -301,8 +301,8 @@ void Parser::check_variable(const Variable& variable) {
   }
 }
 
-// A variable may be declared as .extern, and again, before and after its definition: the tree has both, the name is
-// bound to the first, which the definition completes.
+// A variable may be declared .extern several times, before and after its definition. The tree has all of them; the name
+// is bound to the first, which the definition completes.
 void Parser::declare_variable(Variable variable) {
   const Symbol* before = symbols_.find(variable.name);
   const auto id = static_cast<VariableId>(module_.variables.size());
@@ -433,7 +433,7 @@ void Parser::check_parameter(const Variable& parameter, ListOf of, const std::ve
   }
 }
 
-// After the '(': the parameters and the ')'.
+// Parses the parameters and the ')', after the '('.
 bool Parser::parse_parameter_list(std::vector<VariableId>& list, ListOf of) {
   const bool is_prototype = of == ListOf::prototype || of == ListOf::prototype_results;
   if (accept(')')) return true;
@@ -487,7 +487,7 @@ unsigned Parser::parse_dimensions(uint32_t (&out)[3]) {
   return count;
 }
 
-// False where the current token is no directive of a function.
+// Returns false where the current token is not a directive of a function.
 bool Parser::parse_function_directive(FunctionAttributes& attributes, ListOf of) {
   if (token_.kind != TokenKind::dot_word) return false;
   const Offset at = token_.at;
@@ -569,7 +569,7 @@ void Parser::check_signature(const Function& before, const Function& now, Offset
                      module_.position(before.at).line));
 }
 
-// Directives that contradict each other, or the kind of function they stand at.
+// Reports directives that contradict each other or the kind of their function.
 void Parser::check_attributes(const Function& now, Offset at) {
   const FunctionAttributes& a = now.attributes;
   const bool sized = a.max_ntid[0] != 0 || a.req_ntid[0] != 0 || a.min_ctas_per_sm != 0 || a.max_registers != 0 ||
@@ -595,7 +595,7 @@ void Parser::check_attributes(const Function& now, Offset at) {
   }
 }
 
-// The parameters of an entry must fit the constant bank that holds them.
+// The parameters of an entry must fit into the constant bank that holds them.
 void Parser::check_parameter_space(const Function& entry, Offset at) {
   constexpr uint64_t kSmall = 4352, kLarge = 32764;
   const bool is_large = version() >= 81 && module_.target_sm >= 70;
@@ -638,14 +638,14 @@ void Parser::parse_function(const Qualifiers& qualifiers, bool is_entry) {
   advance();
   const ListOf of = is_entry ? ListOf::entry : ListOf::parameters;
   if (accept('(')) readable = parse_parameter_list(now.parameters, of);
-  // A broken parameter list still leaves a body worth reading.
+  // After a broken parameter list the body can still be parsed.
   while (!readable && token_.kind != TokenKind::end && !is('{') && !is(';') && !is('}')) advance();
   const Offset directives_at = token_.at;
   while (parse_function_directive(now.attributes, of)) {
   }
   check_attributes(now, directives_at);
   if (is_entry) check_parameter_space(now, name.at);
-  // ptxas reads the declaration of a function without its ';' too.
+  // ptxas accepts the declaration of a function without its ';'.
   const bool bare = !is_entry && (token_.kind == TokenKind::end || begins_declaration());
   if (is_entry && is(';') && token_.at != directives_at) unexpected("'{' after the directives of an entry");
   if (!bare && !is(';') && !is('{')) {
@@ -697,7 +697,7 @@ void Parser::parse_function(const Qualifiers& qualifiers, bool is_entry) {
   range_slots_.clear();
   sparse_ids_.clear();
   slot_budget_ = module_.text.size() / 4 + 4096;
-  // Before PTX 3.0 registers may be the module's; every function gets its own declarations of them.
+  // Before PTX 3.0 registers may belong to the module; every function gets its own declarations of them.
   if (!module_registers_.empty()) {
     open_scope();
     for (const RegisterDeclaration& r : module_registers_) declare_register(r.base, r.count, r.type, r.vector, r.at);

@@ -28,14 +28,14 @@ std::string_view rule(DiagnosticKind kind) { return kRule[static_cast<size_t>(ki
 
 std::string render(const Module& module, const Diagnostic& diagnostic) {
   const Position position = module.position(diagnostic.at);
-  // Of a long line only the surroundings of the mistake are shown.
+  // Of a long line, show only the part around the mistake.
   constexpr size_t kBefore = 100, kShown = 200;
   const std::string_view whole = module.line(position.line);
   const size_t column = std::min<size_t>(position.column - 1, whole.size());
   const size_t first = column > kBefore && whole.size() > kShown ? column - kBefore : 0;
   std::string line(whole.substr(first, kShown));
-  // A caret under the mistake: tabs are kept, so that terminals place it under the right column; bytes that a terminal
-  // would act on are shown as '?'.
+  // A caret under the mistake. Tabs are kept, so that terminals place it in the right column. Control bytes are shown
+  // as '?'.
   std::string marker;
   for (size_t i = 0; first + i < column && i < line.size(); ++i) marker += line[i] == '\t' ? '\t' : ' ';
   line = printable_lines(line);

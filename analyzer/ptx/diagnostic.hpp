@@ -1,5 +1,5 @@
-// What the front end says of a text: one located message per mistake. Kinds are listed once, in diagnostics.def;
-// each has a test that triggers it.
+// The messages of the front end: one located message per mistake. diagnostics.def lists all kinds; each has a test that
+// triggers it.
 #pragma once
 
 #include <string>
@@ -15,8 +15,8 @@ enum class DiagnosticKind : uint16_t {
 #undef PTX_DIAGNOSTIC
 };
 
-std::string_view text(DiagnosticKind kind);  // "unknown_opcode"
-std::string_view rule(DiagnosticKind kind);  // "F007": the rule of the catalogue that reports it
+std::string_view text(DiagnosticKind kind);  // such as "unknown_opcode"
+std::string_view rule(DiagnosticKind kind);  // rule of the catalogue that reports it, such as "F007"
 
 struct Diagnostic {
   DiagnosticKind kind;
@@ -26,14 +26,14 @@ struct Diagnostic {
 };
 
 struct ParseResult {
-  Module module;                        // as much as could be read, always usable
-  std::vector<Diagnostic> diagnostics;  // by position; empty when ptxas would accept the text
+  Module module;                        // everything that could be parsed; always usable
+  std::vector<Diagnostic> diagnostics;  // sorted by position; empty if ptxas would accept the text
 };
 
-// Parses and validates. Never throws, never crashes, whatever the bytes. `path` is only for messages.
+// Parses and validates arbitrary bytes. Never throws and never crashes. `path` is used in messages only.
 ParseResult parse(std::string text, std::string path);
 
-// "file.ptx:12:3: error: ...", the line and a caret.
+// The message "file.ptx:12:3: error: ...", the line, and a caret.
 std::string render(const Module& module, const Diagnostic& diagnostic);
 
 }  // namespace ptxkit::ptx

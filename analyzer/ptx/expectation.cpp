@@ -4,7 +4,7 @@ namespace ptxkit::ptx {
 
 namespace {
 
-// Mistakes of some opcodes have a rule of their own, whatever the mistake; those of the others are `otherwise`.
+// Some opcodes have a rule of their own for all their mistakes; the others get `otherwise`.
 DiagnosticKind kind_of_opcode(Op op, DiagnosticKind otherwise) {
   switch (op) {
     case Op::setp:

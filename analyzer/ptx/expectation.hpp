@@ -1,4 +1,4 @@
-// The words of a mistake in an operand: which rule speaks of it, and what was expected.
+// The wording of operand mistakes: the kind of diagnostic, and the expected operand.
 #pragma once
 
 #include <string_view>
@@ -8,8 +8,8 @@
 
 namespace ptxkit::ptx {
 
-DiagnosticKind type_kind(Op op, bool is_destination);  // of a register of another type
-DiagnosticKind form_kind(Op op);                       // of a spelling that no form takes
+DiagnosticKind type_kind(Op op, bool is_destination);  // for a register of the wrong type
+DiagnosticKind form_kind(Op op);                       // for a spelling that matches no form
 
 std::string_view wanted(const OperandSpec& spec);  // "a register or a constant"
 

@@ -1,6 +1,6 @@
-// Literals and constant expressions, evaluated while they are read.
-// PTX ISA 9.0, 4.5 (constants): integers are 64-bit, signed unless they need the sign bit or carry a U; the operators
-// and their precedences are C's; casts are (.s64) and (.u64).
+// Literals and constant expressions, evaluated while parsing.
+// PTX ISA 9.0, 4.5 (constants): integers are 64-bit, signed unless they need the sign bit or carry a U; operators and
+// precedences are those of C; casts are (.s64) and (.u64).
 #include <bit>
 #include <charconv>
 #include <cmath>
@@ -13,7 +13,7 @@
 namespace ptxkit::ptx {
 namespace {
 
-// Precedence of a binary operator, loosest 1; 0 where `text` is none.
+// Precedence of a binary operator, 1 for the loosest; 0 if `text` is not an operator.
 unsigned precedence(std::string_view text) {
   const char c = text[0];
   if (text.size() == 2) {
@@ -57,7 +57,7 @@ Constant integer(uint64_t bits, bool is_unsigned) {
 
 Constant floating(double value) { return {Constant::Kind::float64, std::bit_cast<uint64_t>(value)}; }
 
-// Division by zero and shifts past the width are the caller's to exclude.
+// Precondition: no division by zero, and no shift beyond the width.
 Constant apply(std::string_view op, const Constant& a, const Constant& b) {
   const bool is_unsigned = a.kind == Constant::Kind::unsigned_int || b.kind == Constant::Kind::unsigned_int;
   const uint64_t x = a.bits, y = b.bits;
@@ -106,7 +106,7 @@ double Constant::as_double() const {
   return std::bit_cast<double>(bits);
 }
 
-// The current token, a number.
+// Parses the current token, which is a number.
 bool Parser::parse_number(Constant& result) {
   const Token token = token_;
   std::string_view text = here();
@@ -152,7 +152,7 @@ bool Parser::parse_number(Constant& result) {
   const bool is_unsigned = !text.empty() && text.back() == 'U';
   if (is_unsigned) text.remove_suffix(1);
   if (text.empty() && base == 8) text = "0";  // "0U"
-  // Of a hexadecimal number ptxas takes the low 64 bits, whatever stands before them; others it refuses.
+  // ptxas takes the low 64 bits of a longer hexadecimal number, and rejects longer numbers of other bases.
   if (base == 16 && text.size() > 16 && text.find_first_not_of("0123456789abcdefABCDEF") == std::string_view::npos) {
     text.remove_prefix(text.size() - 16);
   }
@@ -263,7 +263,7 @@ bool Parser::parse_constant(Constant& result, unsigned nesting) {
   return true;
 }
 
-// A plain number: sizes, counts and line numbers are no expressions.
+// Parses a plain number: sizes, counts and line numbers are not expressions.
 bool Parser::parse_count(uint64_t& value, std::string_view what) {
   const Token start = token_;
   Constant constant;

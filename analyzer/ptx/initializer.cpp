@@ -9,9 +9,10 @@
 namespace ptxkit::ptx {
 namespace {
 
-constexpr uint64_t kMaxPaddingCount = 1 << 20;  // zeros that nested initialisers may leave out
+constexpr uint64_t kMaxPaddingCount = 1 << 20;  // limit on zeros that nested initialisers may omit
 
-// Bits of `value` as an element of `type`, cut to its width as ptxas does; false where the kind of number is another.
+// Converts `value` to the bits of an element of `type`, truncated as in ptxas. Returns false if the kinds of number
+// differ.
 bool element_bits(const Constant& value, Type type, uint64_t& bits) {
   bits = value.bits;
   if (kind(type) == TypeKind::floating) {
@@ -29,7 +30,7 @@ bool element_bits(const Constant& value, Type type, uint64_t& bits) {
   return true;
 }
 
-// The fields of a texture, sampler or surface and who has them.
+// A field of opaque variables, and the opaque types that have it.
 struct OpaqueField {
   std::string_view name;
   bool texture, sampler, surface;
@@ -103,12 +104,12 @@ void Parser::parse_initializer(Variable& variable) {
   }
 }
 
-// After a mistake in an initialiser: to the end of the statement.
+// After a mistake in an initialiser, skips to the end of the statement.
 void Parser::skip_initializer() {
   while (token_.kind != TokenKind::end && !is(';')) advance();
 }
 
-// { field = value, ... } of a texture, sampler or surface; one more pair of braces for each dimension of an array
+// { field = value, ... } of a texture, sampler or surface, with another pair of braces for each dimension of an array.
 void Parser::parse_opaque_initializer(Type type, size_t depth) {
   if (!is('{')) {
     unexpected("fields in braces");
@@ -141,7 +142,8 @@ void Parser::parse_opaque_initializer(Type type, size_t depth) {
   if (!expect('}', "the fields")) skip_initializer();
 }
 
-// The elements of one dimension; behind the last dimension come the components of a vector, all of them.
+// Parses the elements of one dimension. After the last dimension follow the components of a vector, all of which are
+// required.
 void Parser::parse_initializer_list(Variable& variable, size_t depth) {
   advance();
   const size_t list_depth = variable.dimensions.size() + (variable.vector > 1 ? 1 : 0);
@@ -182,7 +184,7 @@ void Parser::parse_initializer_list(Variable& variable, size_t depth) {
   variable.initializer.resize(start + row);
 }
 
-// symbol, symbol+4, generic(symbol)+4: the address of what is declared before
+// symbol, symbol+4, generic(symbol)+4: the address of an earlier declaration.
 bool Parser::parse_initializer_symbol(Initializer& element) {
   if (here() == "generic" && lexer_.peek() == '(') {
     require_level("generic()", token_.at, token_.end);

@@ -15,7 +15,7 @@ constexpr TargetLevel kTargets[] = {
     {110, 0, 90},   {110, 'a', 90}, {110, 'f', 90}, {120, 0, 87},   {120, 'a', 87}, {120, 'f', 88}, {121, 0, 88},
     {121, 'a', 88}, {121, 'f', 88}};
 
-// Last minor version of each major one; PTX went from 1.5 to 2.0, 2.3 to 3.0, ...
+// Last minor version of each major version; PTX went from 1.5 to 2.0, 2.3 to 3.0, ...
 constexpr uint32_t kLastMinor[] = {0, 5, 3, 2, 3, 0, 5, 8, 8, 0};
 
 constexpr DirectiveLevel kDirectives[] = {

@@ -1,5 +1,5 @@
-// A hand-written scanner over a table of character classes. Words with dots (`.shared::cta`) are one token, because
-// PTX never gives the parts a meaning of their own.
+// A hand-written scanner over a table of character classes. A word with dots or colons (`.shared::cta`) is one token,
+// because PTX gives its parts no separate meaning.
 #include "analyzer/ptx/lexer.hpp"
 
 #include <algorithm>
@@ -29,14 +29,14 @@ constexpr auto kClass = make_classes();
 
 bool is(char c, uint8_t mask) { return (kClass[static_cast<uint8_t>(c)] & mask) != 0; }
 
-// Length of what opens an exponent, "e-5" up to its first digit; 0 where there is none.
+// Length of the start of an exponent, "e-5" up to its first digit; 0 where there is none.
 Offset exponent_length(const char* text) {
   if (text[0] != 'e' && text[0] != 'E') return 0;
   const bool sign = text[1] == '+' || text[1] == '-';
   return is(text[sign ? 2 : 1], kDigit) ? (sign ? 3 : 2) : 0;
 }
 
-// Whether ".5" or ".5e2" starts here, and not a word such as ".1d".
+// Whether ".5" or ".5e2" starts here, as opposed to a word such as ".1d".
 bool starts_fraction(const char* text) {
   if (!is(text[1], kDigit)) return false;
   const char* end = text + 1;
@@ -64,7 +64,7 @@ void Lexer::skip_line() {
   at_ = newline == std::string_view::npos ? static_cast<Offset>(text_.size()) : static_cast<Offset>(newline);
 }
 
-// ptxas takes no byte beyond ASCII, not even in a comment or a string.
+// ptxas rejects bytes beyond ASCII, even in comments and strings.
 void Lexer::check_ascii(Offset at, Offset end) {
   const auto* found =
       std::find_if(text_.data() + at, text_.data() + end, [](char c) { return static_cast<int8_t>(c) < 0; });
@@ -243,7 +243,7 @@ Token Lexer::next() {
             token.end = at_;
             return token;
           }
-          // One message for a run of them: a binary file has no more than a few lines to say.
+          // Report a run of such bytes once, so that a binary file gives few messages.
           Offset end = at_ + 1;
           while (end < text_.size() &&
                  (static_cast<uint8_t>(text[end]) < ' ' || static_cast<uint8_t>(text[end]) > '~') &&

@@ -1,5 +1,5 @@
-// Tokens of PTX, one at a time, as offsets into the text: nothing is copied or allocated. The text ends in a NUL that
-// no token crosses, so the scanner needs no bounds checks within a token.
+// Scans PTX one token at a time. Tokens are offsets into the text, so nothing is copied or allocated. The text ends in
+// a NUL that no token crosses, so the scanner needs no bounds checks within a token.
 // PTX ISA 9.0, chapter 4 (syntax).
 #pragma once
 
@@ -22,28 +22,29 @@ enum class TokenKind : uint8_t {
 
 struct Token {
   TokenKind kind = TokenKind::end;
-  char first = 0;  // first character, for punctuation
+  char first = 0;  // first character, of punctuation
   Offset at = 0, end = 0;
 };
 
 class Lexer {
  public:
-  // `text.data()[text.size()]` must be NUL. Lexical mistakes go to `diagnostics`.
+  // Precondition: `text.data()[text.size()]` is NUL. Lexical mistakes are appended to `diagnostics`.
   Lexer(std::string_view text, std::vector<Diagnostic>& diagnostics) : text_(text), diagnostics_(diagnostics) {}
 
   Token next();
 
-  // For an identifier that opens a statement: the end of the whole opcode, "ld.global .u32" included.
+  // For the identifier at the start of a statement: the end of the whole opcode, "ld.global .u32" included.
   Offset opcode_end(Offset after_identifier) const;
 
-  // Where the next token starts, without consuming it.
+  // The first character of the next token, without consuming it.
   char peek();
 
   void seek(Offset at) { at_ = at; }
   Offset at() const { return at_; }
   std::string_view text(const Token& token) const { return text_.substr(token.at, token.end - token.at); }
 
-  // Skips to just behind the '}' that closes the '{' before `at()`, or to the end; strings and comments are respected.
+  // Skips past the '}' that matches the '{' before `at()`, or to the end of the text. Braces in strings and comments do
+  // not count.
   void skip_block();
   void skip_line();
 

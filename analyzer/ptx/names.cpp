@@ -1,5 +1,5 @@
-// Vocabularies in both directions: value to text is an array, text to value a hash table that the compiler fills.
-// The tables are constexpr, so that a program pays nothing for them at start.
+// Vocabularies in both directions: an array from value to text, and a hash table from text to value. The tables are
+// constexpr, so programs do not build them at start-up.
 #include "analyzer/ptx/names.hpp"
 
 #include <array>
@@ -13,7 +13,7 @@ struct Entry {
   Word word;
 };
 
-// Open addressing over a power of two at least twice the number of entries; an empty text ends a probe.
+// Open addressing in a table of a power of two, at least twice the number of entries. An empty text ends a probe.
 template <size_t kCapacity>
 struct Table {
   std::array<Entry, kCapacity> slots{};
@@ -88,7 +88,7 @@ constexpr Special kSpecial[] = {
 constexpr std::string_view kSpaceText[] = {"",      "reg",   "sreg",   "const",           "global",
                                            "local", "param", "shared", "shared::cluster", "tex"};
 
-// Other spellings of a space. param::entry and param::func differ only in which parameters may be named.
+// Other spellings of a space. param::entry and param::func differ only in the parameters that may be named.
 struct SpaceAlias {
   std::string_view text;
   Space space;
@@ -139,7 +139,7 @@ constexpr auto kSpecials = make_specials();
 static_assert(std::size(kTypeText) + std::size(kModText) + std::size(kSpaceText) + 6 < 700);
 static_assert(std::size(kOpText) < 350 && std::size(kSpecial) < 180);
 
-// Reads the digits at `at`; false where there are none or more than four.
+// Parses the digits at `at`. Returns false if there are none or more than four.
 bool read_number(std::string_view text, size_t& at, uint16_t& number) {
   const size_t start = at;
   unsigned value = 0;

@@ -1,5 +1,5 @@
 // The closed vocabularies of PTX: scalar types, state spaces, special registers, opcodes, modifiers.
-// Every enumerator is spelled as in PTX with '_' for '.', '::' (see the .def files for the exact text).
+// Enumerators are spelled as in PTX with '_' for '.' and '::'; the .def files have the exact text.
 // Source: PTX ISA 9.0, chapters 5 (state spaces, types), 9 (instructions), 10 (special registers).
 #pragma once
 
@@ -21,7 +21,7 @@ unsigned bit_width(Type type);     // 32; pred is 1, opaque types are 64, none i
 inline unsigned byte_width(Type type) { return (bit_width(type) + 7) / 8; }
 TypeKind kind(Type type);
 
-// `shared` is shared::cta, as PTX has it; `generic` is what an instruction without a space uses.
+// `shared` is shared::cta, as in PTX. `generic` is the space of an instruction that names none.
 enum class Space : uint8_t { generic, reg, sreg, constant, global, local, param, shared, shared_cluster, tex };
 std::string_view text(Space space);  // "shared::cluster"; "" for generic
 
@@ -34,10 +34,10 @@ enum class SpecialRegister : uint8_t {
 std::string_view text(SpecialRegister special);  // "%tid"
 Type type(SpecialRegister special);
 bool is_vector(SpecialRegister special);          // %tid has .x .y .z
-unsigned first_version(SpecialRegister special);  // of PTX, times ten: 78
-unsigned first_target(SpecialRegister special);   // 90 for sm_90
+unsigned first_version(SpecialRegister special);  // first PTX version, times ten: 78
+unsigned first_target(SpecialRegister special);   // first target, 90 for sm_90
 
-// First word of an instruction: ld, mad, shfl, wgmma, ...; `unknown` where the ISA table has no such word.
+// The first word of an instruction: ld, mad, shfl, wgmma, ...; `unknown` for words that are not in the ISA table.
 enum class Op : uint16_t {
 #define PTX_OP(id, text, family) id,
 #include "analyzer/ptx/opcodes.def"
@@ -46,7 +46,7 @@ enum class Op : uint16_t {
 };
 std::string_view text(Op op);
 
-// What an instruction has to do with; the emulator decodes a family at a time.
+// Groups of instructions; the emulator decodes one family at a time.
 enum class Family : uint8_t {
   address,     // conversion of addresses between state spaces
   arithmetic,  // on registers: integers, floating point, logic, shifts, selection
@@ -58,7 +58,7 @@ enum class Family : uint8_t {
   conversion,
   copy,  // asynchronous
   fence,
-  hint,  // without an effect on values
+  hint,  // no effect on values
   matrix,
   mbarrier,
   memory,
@@ -68,13 +68,13 @@ enum class Family : uint8_t {
   stack,
   texture,  // textures and surfaces
   video,
-  warp,  // between the lanes of a warp
+  warp,  // between lanes of a warp
 };
-Family family(Op op);  // not of Op::unknown
+Family family(Op op);  // precondition: not Op::unknown
 std::string_view family_name(Op op);
 
-// What follows the opcode between dots and is neither type, state space nor vector width: sync, wide, rn, volatile, eq
-// ... All words `mNnNkN` are `shape`; its numbers are in the spelling, see shape() in tree.hpp.
+// The words after the opcode that are neither type, state space nor vector width: sync, wide, rn, volatile, eq, ... All
+// words `mNnNkN` are `shape`; see shape() in tree.hpp for their numbers.
 enum class Mod : uint16_t {
 #define PTX_MOD(id, text) id,
 #include "analyzer/ptx/modifiers.def"
@@ -88,19 +88,19 @@ struct Shape {
   bool operator==(const Shape&) const = default;
 };
 
-// What one word between the dots of an opcode, or after the dot of a declaration, is.
+// The meaning of one word between the dots of an opcode, or after the dot of a declaration.
 struct Word {
   enum class Kind : uint8_t { unknown, type, space, vector, modifier } kind = Kind::unknown;
-  uint16_t id = 0;  // Type, Space, 2/4/8, Mod
+  uint16_t id = 0;  // value of Type, Space or Mod, or the vector width 2, 4 or 8
   Shape shape;      // of Mod::shape
   bool operator==(const Word&) const = default;
 };
 
-// Text to value; the text comes without its leading dot.
+// Conversions of text to values; the text has no leading dot.
 Word find_word(std::string_view text);
-Op find_op(std::string_view text);                    // Op::unknown where there is none
-SpecialRegister find_special(std::string_view text);  // "%tid"; SpecialRegister::none where there is none
-Type find_type(std::string_view text);                // Type::none where there is none
+Op find_op(std::string_view text);                    // Op::unknown if there is none
+SpecialRegister find_special(std::string_view text);  // takes "%tid"; SpecialRegister::none if there is none
+Type find_type(std::string_view text);                // Type::none if there is none
 
 // FNV-1a, the hash of every name table of the front end.
 constexpr uint32_t hash_text(std::string_view text, uint32_t seed = 2166136261u) {

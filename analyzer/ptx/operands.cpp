@@ -1,5 +1,5 @@
 // Operands of instructions: registers, constants, addresses, vectors, pairs, parameter lists.
-// PTX ISA 9.0, chapter 6 (operands), 9.1 and the call, texture and tensor-copy instructions for nested lists.
+// PTX ISA 9.0, chapter 6 (operands), 9.1, and the call, texture and tensor-copy instructions for nested lists.
 #include <bit>
 
 #include <fmt/format.h>
@@ -19,7 +19,7 @@ bool is_selector(std::string_view word) {
 
 }  // namespace
 
-// Moves the operands from scratch_[first] on into the pool, as the children of `operand`.
+// Moves the operands from scratch_[first] on to the pool, as the children of `operand`.
 void Parser::pool_children(Operand& operand, size_t first) {
   auto& pool = function().operand_pool;
   operand.first_child = static_cast<uint32_t>(pool.size());
@@ -35,7 +35,7 @@ void Parser::set_constant(Operand& operand, const Constant& constant) {
                                                             : OperandKind::float64;
 }
 
-// .x .y .z .w .r .g .b .a behind a name, or a selector of a video instruction
+// .x .y .z .w .r .g .b .a after a name, or the selector of a video instruction.
 void Parser::parse_component(Operand& operand, std::string_view name, Components components) {
   if (token_.kind != TokenKind::dot_word) return;
   const std::string_view word = here().substr(1);
@@ -62,7 +62,8 @@ void Parser::parse_component(Operand& operand, std::string_view name, Components
   advance();
 }
 
-// `+ 4` or `+ -4` behind the base of an address. A bare '-' is none, says ptxas; what follows it is read all the same.
+// `+ 4` or `+ -4` after the base of an address. ptxas rejects a bare '-'; it is reported, and the number after it is
+// parsed.
 bool Parser::parse_offset(Operand& operand) {
   if (!is('+') && !is('-')) return true;
   const bool minus = is('-');
@@ -77,7 +78,7 @@ bool Parser::parse_offset(Operand& operand) {
   return true;
 }
 
-// Parts of a register of one element are what video instructions name; those of a vector are its components.
+// Video instructions name parts of scalar registers. On a vector register the words name its components.
 Parser::Components Parser::components_of(const Operand& operand) {
   return function().registers[operand.id].vector > 1 ? Components::four : Components::none;
 }
@@ -112,7 +113,7 @@ bool Parser::parse_name(Op op, Operand& operand) {
       operand.kind = OperandKind::symbol;
       operand.id = symbol->id;
       if (op == Op::call) return true;
-      if (accept('[')) {  // table[2]: an address, counted in elements
+      if (accept('[')) {  // table[2]: an address with an index in elements
         Constant element;
         if (!parse_constant(element) || !expect(']', "the index")) return false;
         operand.kind = OperandKind::address;
@@ -155,7 +156,7 @@ bool Parser::parse_name(Op op, Operand& operand) {
     return true;
   }
   if (names_label || kind == SymbolKind::label || kind == SymbolKind::table) {
-    // Resolved when the instruction, or the scope, is complete; until then `value` is the length of the name.
+    // Resolved when the instruction or the scope is complete. Until then `value` holds the length of the name.
     operand.kind = OperandKind::label;
     operand.value = name.size();
     return true;
@@ -169,7 +170,7 @@ bool Parser::parse_name(Op op, Operand& operand) {
   return true;
 }
 
-// a, b, c and the closing character, after the opening one
+// a, b, c and the closing character, after the opening one.
 bool Parser::parse_group(Op op, Operand& operand, char close, OperandKind kind, unsigned nesting) {
   operand.kind = kind;
   const size_t first = scratch_.size();
@@ -185,14 +186,14 @@ bool Parser::parse_group(Op op, Operand& operand, char close, OperandKind kind, 
   return true;
 }
 
-// [base], [base+4], [map, {x, y}, ...], after the '['
+// [base], [base+4], [map, {x, y}, ...], after the '['.
 bool Parser::parse_address(Op op, Operand& operand, unsigned nesting) {
   operand.kind = OperandKind::address;
   if (token_.kind == TokenKind::identifier && here() != "WARP_SZ") {
     Operand base;
     base.at = token_.at;
     const Token name = token_;
-    // An address is never a label: an unknown name is an undeclared one even in a branch.
+    // An address is never a label, so an unknown name is undeclared even in a branch.
     if (!parse_name(op == Op::unknown ? Op::unknown : Op::ld, base)) return false;
     operand.id = base.id;
     operand.component = base.component;
@@ -286,7 +287,7 @@ bool Parser::parse_primary(Op op, Operand& operand, unsigned nesting) {
   return true;
 }
 
-// A primary operand, one with an offset (`%r1+4`, which ptxas reads as a sum), or two joined by '|'.
+// A primary operand; one with an offset (`%r1+4`, which ptxas accepts as a sum); or two joined by '|'.
 bool Parser::parse_operand(Op op, Operand& operand, unsigned nesting) {
   if (!parse_primary(op, operand, nesting)) return false;
   if (is('+') && nesting == 0 && operand.kind == OperandKind::reg && operand.component == 0 && !operand.negated &&
@@ -314,7 +315,7 @@ bool Parser::parse_operand(Op op, Operand& operand, unsigned nesting) {
   return true;
 }
 
-// All operands up to the ';', which is left.
+// Parses all operands up to the ';', and leaves the ';'.
 bool Parser::parse_operands(Op op, Instruction& instruction) {
   scratch_.clear();
   bool complete = true;
@@ -322,7 +323,7 @@ bool Parser::parse_operands(Op op, Instruction& instruction) {
     do {
       Operand operand;
       complete = parse_operand(op, operand, 0);
-      // After a mistake scratch_ may hold half a group; what was complete before it is kept.
+      // After a mistake scratch_ may end with part of a group; the operands before it are kept.
       if (!complete) break;
       scratch_.push_back(operand);
     } while (accept(','));

@@ -1,4 +1,4 @@
-// The module level: header, files, sections, and the loop over top-level declarations; errors and recovery.
+// The module level: header, files, sections, top-level declarations; error reporting and recovery.
 // PTX ISA 9.0, chapters 4 and 11.
 #include "analyzer/ptx/parser.hpp"
 
@@ -58,8 +58,8 @@ bool Parser::starts_line() const {
   return module_.text.substr(previous_end_, token_.at - previous_end_).find('\n') != std::string_view::npos;
 }
 
-// Skips to just behind the next ';', or to a '}' that closes the statement's block, or to a line that begins with what
-// only a statement begins with.
+// Skips past the next ';', or to a '}' that closes the statement's block, or to a line whose first token can only begin
+// a statement.
 void Parser::recover() {
   unsigned nesting = 0;
   while (token_.kind != TokenKind::end) {
@@ -74,7 +74,7 @@ void Parser::recover() {
   }
 }
 
-// Reports what is younger than the file's version or not on its target.
+// Reports features that are newer than the file's version or not available on its target.
 void Parser::require_level(std::string_view feature, Offset at, Offset end) {
   const DirectiveLevel* level = level_of_directive(feature);
   PTXKIT_CHECK(level != nullptr, "a directive has no row among the levels");
@@ -98,7 +98,7 @@ void Parser::run() {
   while (token_.kind != TokenKind::end && diagnostics_.size() < kMaxErrors) {
     const Offset at = token_.at;
     parse_top_level();
-    if (token_.at == at) advance();  // whatever it was, go on
+    if (token_.at == at) advance();  // skip the unknown token
   }
   if (token_.kind == TokenKind::end) {
     check_definitions();
@@ -107,7 +107,7 @@ void Parser::run() {
   }
 }
 
-// What may follow the declaration of a function that lacks its ';'.
+// Whether the token may follow the declaration of a function that lacks its ';'.
 bool Parser::begins_declaration() const {
   static constexpr std::string_view kWords[] = {".visible", ".extern", ".weak",  ".common", ".func",
                                                 ".entry",   ".global", ".const", ".shared", ".file",
@@ -121,7 +121,7 @@ bool Parser::is_texmode_independent() const {
   return std::find(options.begin(), options.end(), "texmode_independent") != options.end();
 }
 
-// What is declared without '.extern' must be defined in the module.
+// Symbols declared without '.extern' must be defined in the module.
 void Parser::check_definitions() {
   for (FunctionId id = 0; id < module_.functions.size(); ++id) {
     const Function& declared = module_.functions[id];
@@ -289,7 +289,7 @@ void Parser::parse_pragma(std::vector<Item>& items) {
     if (function_ == kNone && &items == &module_.items && here() != "\"nounroll\"") {
       report_here(DiagnosticKind::misplaced_directive, fmt::format("pragma {} is not one of a module", here()));
     }
-    const std::string_view words = here().substr(1);  // behind the quote
+    const std::string_view words = here().substr(1);  // without the opening quote
     for (const std::string_view young : {"enable_smem_spilling", "frequency", "used_bytes_mask"}) {
       if (words.starts_with(young)) require_level(fmt::format("pragma {}", young), token_.at, token_.end);
     }
@@ -299,7 +299,7 @@ void Parser::parse_pragma(std::vector<Item>& items) {
   add_item(items, Item::Kind::pragma, kNone, at);
 }
 
-// Linking directives and attributes, then what they qualify: a function or variables.
+// Parses linking directives and attributes, and then the function or variables that they qualify.
 void Parser::parse_qualified() {
   Qualifiers qualifiers;
   qualifiers.at = token_.at;
@@ -329,7 +329,7 @@ void Parser::parse_qualified() {
     const Word space = find_word(word.substr(1));
     if (space.kind == Word::Kind::space && word != ".sreg") {
       const auto kind = static_cast<Space>(space.id);
-      // Without an ABI, before PTX 3.0, registers and local memory may be the module's.
+      // Before PTX 3.0, without an ABI, registers and local memory may belong to the module.
       const bool of_module = version() < 30 && version() != 0 && qualifiers.linkage == Linkage::internal;
       if (kind == Space::param || ((kind == Space::reg || kind == Space::local) && !of_module)) {
         report_here(DiagnosticKind::misplaced_directive, fmt::format("'{}' is not allowed outside a function", word));

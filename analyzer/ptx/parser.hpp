@@ -1,8 +1,8 @@
-// The parser's own state; analyzer/ptx/diagnostic.hpp has the function to call.
+// The parser's internal state; the entry point is parse() in analyzer/ptx/diagnostic.hpp.
 //
-// Recursive descent, one token of look-ahead, one pass: names are resolved while they are read, labels (which may come
-// later) when their scope closes. What is wrong becomes a diagnostic and parsing goes on at the next statement, so that
-// a file's mistakes are reported together and no kernel is lost to one of them.
+// Recursive descent in one pass with one token of look-ahead. Names are resolved while they are read; labels, which may
+// be defined later, are resolved when their scope closes. A mistake becomes a diagnostic, and parsing continues with
+// the next statement, so that all mistakes of a file are reported together.
 #pragma once
 
 #include <string>
@@ -18,17 +18,17 @@
 
 namespace ptxkit::ptx {
 
-// Bounds that no compiler's output comes near, and that keep hostile text from using up stack or memory.
+// Limits far above any compiler's output, which keep hostile text from exhausting stack or memory.
 inline constexpr unsigned kMaxNesting = 200;
 inline constexpr unsigned kMaxErrors = 10000;
-inline constexpr unsigned kMaxFamily = 1 << 16;  // variables of all declarations such as `.param .b32 x<4>`
+inline constexpr unsigned kMaxFamily = 1 << 16;  // total of variables in declarations such as `.param .b32 x<4>`
 
 inline constexpr uint64_t kMaxVariableBytes = uint64_t{1} << 47;  // beyond every address space
 
-// a * b, or kMaxVariableBytes + 1 where that is exceeded.
+// a * b, or kMaxVariableBytes + 1 if the product exceeds kMaxVariableBytes.
 uint64_t bounded_product(uint64_t a, uint64_t b);
 
-// Value of a constant expression.
+// The value of a constant expression.
 struct Constant {
   enum class Kind : uint8_t { signed_int, unsigned_int, float32, float64 } kind = Kind::signed_int;
   uint64_t bits = 0;
@@ -36,13 +36,13 @@ struct Constant {
   double as_double() const;
 };
 
-// One spelling of opcode and modifiers, decoded once: a file has few of them.
+// A spelling of opcode and modifiers, decoded once: a file has few distinct ones.
 struct Head {
   Instruction pattern;  // op, types, spaces, vector; the rest is empty
   std::vector<Mod> modifiers;
   FunctionId pooled_in = kNone;  // the function whose modifier_pool has them at pattern.first_modifier
-  uint32_t unknown_word = 0;     // offset in the spelling of the first word that is no modifier; 0 where all are known
-  Verdict verdict;               // what the ISA table says of it
+  uint32_t unknown_word = 0;     // offset in the spelling of the first word that is not a modifier; 0: all are known
+  Verdict verdict;               // the ISA table's verdict
 };
 
 class Parser {
@@ -167,8 +167,7 @@ class Parser {
   bool parse_address(Op op, Operand& operand, unsigned nesting);
   bool parse_group(Op op, Operand& operand, char close, OperandKind kind, unsigned nesting);
   bool parse_offset(Operand& operand);
-  // What may stand behind the point of a name: .x .y .z .w, only .b0 .h1 and so on, or, of a name that is not known,
-  // both.
+  // Components that may follow a name: .x .y .z .w; or only .b0, .h1 and so on; or both, for an unknown name.
   enum class Components : uint8_t { none, four, any };
   Components components_of(const Operand& operand);
   void parse_component(Operand& operand, std::string_view name, Components components);
@@ -192,16 +191,16 @@ class Parser {
   std::unordered_set<uint64_t> file_numbers_;
   Validator validator_;
   FunctionId function_ = kNone;
-  std::vector<RegisterDeclaration> module_registers_;  // of a module before PTX 3.0: every function has them
+  std::vector<RegisterDeclaration> module_registers_;  // before PTX 3.0: the module's, which every function has
   LocationId location_ = kNone;
 
   std::unordered_map<std::string_view, Head> heads_;
   std::unordered_map<uint64_t, std::vector<LocationId>> locations_;  // by file, line and column
   std::vector<Operand> scratch_;                                     // operands of the instruction being read
   std::vector<PendingUse> pending_;
-  std::vector<size_t> pending_starts_;  // one a scope
+  std::vector<size_t> pending_starts_;  // one per scope
 
-  // RegIds of the current function by declaration: dense slots where the count is modest, else hashed.
+  // RegIds of the current function by declaration: dense slots for modest counts, a hash table otherwise.
   struct RangeIds {
     uint32_t first_slot = kNone;
   };

@@ -1,6 +1,6 @@
-// What the tree has is printed from the tree; what it keeps as text only (debug sections, pragmas, `.loc` lines, branch
-// tables, texture initialisers) is copied from the source. Numbers come out in one form each: integers as signed
-// decimals, floats as bit patterns, addresses as base + bytes.
+// Prints from the tree, and copies from the source what the tree keeps only as text (debug sections, pragmas, `.loc`
+// lines, branch tables, texture initialisers). Numbers have one form each: integers are signed decimals, floats are bit
+// patterns, addresses are base + bytes.
 #include "analyzer/ptx/print.hpp"
 
 #include <iterator>
@@ -96,7 +96,7 @@ class Printer {
       }
       out_ += ")";
     }
-    // Registers have no alignment, and opaque types take none.
+    // Registers have no alignment, and opaque types accept none.
     if (variable.space != Space::reg && kind(variable.type) != TypeKind::opaque) write(" .align {}", variable.align);
     if (variable.vector > 1) write(" .v{}", variable.vector);
     write(" .{}", text(variable.type));
@@ -141,7 +141,7 @@ class Printer {
     if (masked) out_ += ")";
   }
 
-  // The row-major elements under the braces that the dimensions ask for.
+  // The elements in row-major order, with braces for each dimension.
   void elements(const Variable& variable, size_t depth, size_t first) {
     const auto& all = variable.initializer;
     const size_t levels = variable.dimensions.size() + (variable.vector > 1 ? 1 : 0);
@@ -165,7 +165,7 @@ class Printer {
   void variables(const Item& item, std::string_view indent) {
     for (uint32_t i = 0; i < item.count; ++i) {
       const Variable& variable = module_.variables[item.id + i];
-      // Opaque types keep their initialiser as text; a name that a later definition completed stands elsewhere now.
+      // Opaque types keep their initialiser as text; a name that a later definition completed is at another place now.
       const bool elsewhere = variable.declared_at < item.at || variable.declared_at >= item.end;
       if (kind(variable.type) == TypeKind::opaque || elsewhere) return copy(item, indent);
     }
@@ -188,7 +188,7 @@ class Printer {
     for (size_t i = 0; i < list.size(); ++i) {
       const Variable& variable = module_.variables[list[i]];
       out_ += i == 0 ? "" : ", ";
-      // `.ptr` stands between the type and the name, and a parameter's alignment before the type.
+      // `.ptr` comes between the type and the name, and a parameter's alignment before the type.
       type_prefix(variable);
       if (variable.is_pointer) {
         out_ += " .ptr";
@@ -336,7 +336,7 @@ class Printer {
     }
   }
 
-  // A name that the parser could not resolve, as it stands in the source.
+  // An unresolved name, as in the source.
   std::string_view source_name(Offset at) const {
     const std::string_view rest = module_.text.substr(at);
     const size_t end = rest.find_first_of(" \t\r\n,;()[]{}|+.");

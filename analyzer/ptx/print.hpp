@@ -1,4 +1,4 @@
-// A tree back to PTX text, in one canonical layout.
+// Prints a tree as PTX text in one canonical layout.
 #pragma once
 
 #include <string>
@@ -7,12 +7,12 @@
 
 namespace ptxkit::ptx {
 
-// PTX that means what the module means: parsing it gives the same tree but for positions, ptxas makes the same machine
-// code of it, and printing that tree again gives the same text. Comments are not kept. The module must be free of
-// diagnostics; of another one the text is as broken as its source.
+// Returns equivalent PTX: parsing it gives the same tree except for positions, ptxas assembles it to the same machine
+// code, and printing that tree again gives the same text. Comments are dropped. Precondition: the module is free of
+// diagnostics; otherwise the output is as broken as the source.
 std::string print(const Module& module);
 
-// One instruction of a function, as print() writes it: "@!%p1 ld.global.u32 %r1, [%rd1];".
+// One instruction of a function in the form of print(): "@!%p1 ld.global.u32 %r1, [%rd1];".
 std::string print(const Module& module, const Function& function, const Instruction& instruction);
 
 }  // namespace ptxkit::ptx

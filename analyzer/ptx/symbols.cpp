@@ -3,7 +3,7 @@
 namespace ptxkit::ptx {
 namespace {
 
-// The low bit of a key's hash tells ranges from plain names, so that `%r` and `%r<5>` never meet.
+// The low bit of a key's hash separates ranges from plain names, so that `%r` and `%r<5>` do not collide.
 uint32_t key_hash(std::string_view name, bool range) {
   const uint32_t hash = hash_text(name);
   return ((hash ^ (hash >> 15)) & ~1u) | (range ? 1u : 0u);
@@ -52,8 +52,8 @@ const Symbol* SymbolTable::find_key(std::string_view name, bool range) const {
 
 const Symbol* SymbolTable::find_in_range(std::string_view name, uint32_t& index,
                                          const std::vector<RegisterDeclaration>& all) const {
-  // `%rd12` may be number 12 of `%rd<>` or number 2 of `%rd1<>`: the longest run of digits first. An index has at most
-  // ten digits.
+  // `%rd12` may be number 12 of `%rd<>` or number 2 of `%rd1<>`: try the longest run of digits first. An index has at
+  // most ten digits.
   size_t digits = name.size();
   while (digits > 1 && is_digit(name[digits - 1]) && name.size() - digits < 10) --digits;
   for (size_t split = digits; split < name.size(); ++split) {
@@ -71,7 +71,7 @@ const Symbol* SymbolTable::find_in_range(std::string_view name, uint32_t& index,
 
 const Symbol* SymbolTable::find_plain_in_scope(std::string_view base, uint32_t count) const {
   const size_t start = scope_starts_.empty() ? 0 : scope_starts_.back();
-  // Beyond this the check would make declarations quadratic; no compiler mixes so many.
+  // Beyond this limit the check would make declarations quadratic. No compiler mixes so many.
   if (bindings_.size() - start > 4096) return nullptr;
   for (size_t i = start; i < bindings_.size(); ++i) {
     const Symbol& symbol = bindings_[i].symbol;

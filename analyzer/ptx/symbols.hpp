@@ -1,6 +1,6 @@
-// Names in nested scopes. One hash table maps a name to its innermost binding; a binding remembers the one that it
-// hides, and closing a scope pops bindings. So a look-up costs one probe whatever the nesting, and opening a scope
-// (which inline assembly does all the time) costs nothing.
+// Names in nested scopes. One hash table maps a name to its innermost binding. A binding links to the one that it
+// hides, and closing a scope pops its bindings. A look-up costs one probe at any depth, and opening a scope, which is
+// frequent with inline assembly, costs nothing.
 #pragma once
 
 #include <cstdint>
@@ -13,8 +13,8 @@ namespace ptxkit::ptx {
 
 enum class SymbolKind : uint8_t {
   none,
-  reg,             // id = index into Function::register_declarations: a plain name
-  register_range,  // the same, of `%r<10>`; bound under its base, apart from plain names
+  reg,             // a plain name: index into Function::register_declarations
+  register_range,  // the same for `%r<10>`; bound under its base, separate from plain names
   variable,        // VariableId
   function,        // FunctionId
   label,           // LabelId
@@ -24,7 +24,7 @@ enum class SymbolKind : uint8_t {
 struct Symbol {
   SymbolKind kind = SymbolKind::none;
   uint32_t id = kNone;
-  uint32_t depth = 0;  // of the scope that binds it; 0 is the module
+  uint32_t depth = 0;  // of its scope; 0 is the module
   Offset at = 0;
 };
 
@@ -34,16 +34,17 @@ class SymbolTable {
   void close_scope();
   uint32_t depth() const { return static_cast<uint32_t>(scope_starts_.size()); }
 
-  // The innermost binding of a name; null where there is none. Valid until the next call that binds or closes.
+  // The innermost binding of a name; null where there is none. Valid until the next call that binds a name or closes a
+  // scope.
   const Symbol* find(std::string_view name) const { return find_key(name, false); }
-  // The innermost range that contains `name`, whose index in it goes to `index`.
+  // The innermost range that contains `name`; `index` receives the position in it.
   const Symbol* find_in_range(std::string_view name, uint32_t& index,
                               const std::vector<RegisterDeclaration>& all) const;
 
-  // A plain name of the current scope that the range `base<count>` would declare again; null where there is none.
+  // A plain name of the current scope that the range `base<count>` would redeclare; null where there is none.
   const Symbol* find_plain_in_scope(std::string_view base, uint32_t count) const;
 
-  // Binds a name in the current scope. Returns the binding that is already there, if the scope has one, else null.
+  // Binds a name in the current scope. Returns the existing binding if the scope has one, null otherwise.
   const Symbol* bind(std::string_view name, SymbolKind kind, uint32_t id, Offset at);
 
  private:

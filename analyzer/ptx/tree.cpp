@@ -1,4 +1,4 @@
-// The few questions about a tree that are more than a field.
+// Queries on the tree that need more than a field.
 #include "analyzer/ptx/tree.hpp"
 
 #include <algorithm>

@@ -1,12 +1,12 @@
-// The tree of a PTX module: what the parser builds and what printing, analyses, emulator and tools read.
+// The tree of a PTX module: the parser builds it; printing, analyses, emulator and tools read it.
 //
-// Shape. A Module owns the text and everything else; every name is a view into that text, every reference between
-// parts is a dense 32-bit id (an index into one of the module's or function's vectors), resolved by the parser with
-// PTX's scoping rules, so that no consumer ever looks a name up. A function's instructions are one flat vector in
-// program order whatever the nesting of its scopes; a label is an index into it. What only printing needs (nested
-// braces, order of directives) is kept in `items`.
+// A Module owns the text and everything else. Every name is a view into that text. Every reference between parts is a
+// dense 32-bit id (an index into one of the module's or function's vectors), which the parser resolves with PTX's
+// scoping rules; consumers never look up names. A function's instructions are one flat vector in program order,
+// whatever the nesting of scopes; a label is an index into it. Details that only printing needs (nested braces, order
+// of directives) are in `items`.
 //
-// Sizes of `Instruction` and `Operand` matter: a 30 MB file has a million of them.
+// The sizes of `Instruction` and `Operand` matter: a 30 MB file has a million of them.
 #pragma once
 
 #include <cstdint>
@@ -36,13 +36,13 @@ struct Position {
   uint32_t column = 0;  // 1-based, in bytes
 };
 
-// A `.loc` directive: the author's source line. `inlined_at` chains outwards.
+// A `.loc` directive: a line of the original source. `inlined_at` links to the call site.
 struct Location {
   uint32_t file = 0;  // number in `.file`; see Module::files
   uint32_t line = 0;
   uint32_t column = 0;
   LocationId inlined_at = kNone;
-  std::string_view function_name;  // label of `function_name`, empty without
+  std::string_view function_name;  // label of `function_name`; empty: none
 };
 
 struct SourceFile {
@@ -59,8 +59,8 @@ struct RegisterDeclaration {
   Offset at = 0;  // of the name
 };
 
-// A register that some instruction names: Function::registers holds those only, in the order of their first use, so
-// that `%r<4000000000>` costs nothing and ids stay dense.
+// A register that some instruction names. Function::registers holds only these, in the order of first use, so that
+// `%r<4000000000>` costs nothing and ids stay dense.
 struct Register {
   std::string_view base;   // "%r", or the whole name
   uint32_t index = kNone;  // 3 for %r3; kNone for a plain name
@@ -73,11 +73,11 @@ struct Register {
 
 enum class Linkage : uint8_t { internal, visible, external, weak, common };
 
-// One initialiser element: number (bit pattern of the element type), or the address of a symbol plus offset.
+// One initialiser element: a number (bit pattern of the element type), or the address of a symbol plus an offset.
 struct Initializer {
   enum class Kind : uint8_t { bits, variable, function } kind = Kind::bits;
   bool generic = false;       // generic(symbol)
-  uint8_t mask_shift = 0xff;  // 0xff00(symbol): which byte of the address, 1; 0xff without a mask
+  uint8_t mask_shift = 0xff;  // 0xff00(symbol) selects byte 1 of the address; 0xff: no mask
   uint32_t id = kNone;        // VariableId or FunctionId
   uint64_t value = 0;         // bit pattern, or byte offset added to the symbol
 };
@@ -139,7 +139,7 @@ struct Operand {
   Offset at = 0;             // where it starts in the text
   uint32_t first_child = 0;  // Function::operand_pool
   uint32_t child_count = 0;
-  bool has_offset = false;  // of an address: `[a+0]`, of which ptxas makes an addition where it does not optimise
+  bool has_offset = false;  // of an address: `[a+0]` as written; unoptimised, ptxas emits an addition for it
   uint64_t value = 0;
 };
 
@@ -167,7 +167,7 @@ struct Instruction {
   uint32_t first_operand = 0;   // Function::operand_pool
   uint32_t operand_count = 0;
   LocationId location = kNone;  // the `.loc` in force
-  uint32_t form = kNone;        // row of the ISA table that it matched; kNone where refused
+  uint32_t form = kNone;        // matching row of the ISA table; kNone: rejected
 
   Type type() const { return type_count ? types[type_count - 1] : Type::none; }  // the last one written
 };
@@ -188,7 +188,7 @@ struct Table {
   Offset at = 0;
 };
 
-// Performance and linking directives of a function. Dimensions that a directive leaves out are 1.
+// Performance and linking directives of a function. Omitted dimensions are 1.
 struct FunctionAttributes {
   uint32_t max_ntid[3] = {0, 0, 0};     // .maxntid; 0 without
   uint32_t req_ntid[3] = {0, 0, 0};     // .reqntid
@@ -203,8 +203,8 @@ struct FunctionAttributes {
   bool no_return = false;
 };
 
-// Order and nesting of a module or a body, for printing and for editing the text: [at, end) is the item's own text
-// including its ';', if it has one; a function's spans its body.
+// Order and nesting of the items of a module or a body, for printing and for editing the text. [at, end) is the item's
+// own text, including its ';' if it has one; a function's item spans its body.
 struct Item {
   enum class Kind : uint8_t {
     instruction,  // id = InstructionId of the first of `count` in a row
@@ -219,7 +219,7 @@ struct Item {
     header,        // .version, .target, .address_size
     file,          // index into Module::files
     section_text,  // .section and old DWARF lines
-    function,      // FunctionId: a declaration, or the definition
+    function,      // FunctionId: a declaration or the definition
     alias,         // index into Module::aliases
   } kind = Kind::instruction;
   uint32_t id = kNone;
@@ -241,7 +241,7 @@ struct Function {
   std::vector<VariableId> results;  // of .func
   std::vector<VariableId> parameters;
   std::vector<RegisterDeclaration> register_declarations;
-  std::vector<Register> registers;    // those that are named anywhere
+  std::vector<Register> registers;    // registers that some instruction names
   std::vector<VariableId> variables;  // declared in its body: .shared, .local, .param
   std::vector<Label> labels;
   std::vector<Table> tables;
@@ -280,10 +280,10 @@ struct Module {
   std::vector<Function> functions;  // declarations and definitions; one entry per name
   std::vector<Alias> aliases;
   std::vector<Item> items;             // module level, in order; Kind::instruction is not used here
-  std::deque<std::string> made_names;  // of the variables of a family such as `.param .b32 x<4>`, which the text lacks
+  std::deque<std::string> made_names;  // names of variables in families such as `.param .b32 x<4>`
 
   Position position(Offset offset) const;      // binary search in line_starts
-  std::string_view line(uint32_t line) const;  // without its line end; empty past the last one
+  std::string_view line(uint32_t line) const;  // without its line end; empty beyond the last line
   std::vector<Offset> line_starts;             // line_starts[0] == 0
 
   const SourceFile* file(uint32_t number) const;
@@ -298,7 +298,7 @@ struct CallParts {
 };
 CallParts call_parts(const Function& function, const Instruction& call);
 
-// The shape among an instruction's modifiers (m16n8k16); zeros where it has none.
+// The shape among an instruction's modifiers (m16n8k16); zeros where there is none.
 Shape shape(const Instruction& instruction);
 
 }  // namespace ptxkit::ptx

@@ -1,6 +1,6 @@
-// Checks instructions against the ISA table: per spelling once (modifiers, version, target), per instruction its
-// operands. Where several forms fit a spelling, an instruction must fit one of them; the message is about the form
-// that the operands follow the longest.
+// Checks instructions against the ISA table: the spelling (modifiers, version, target) once, and the operands of each
+// instruction. If several forms match a spelling, the instruction must fit one of them; the message is about the form
+// that matches the most operands.
 #pragma once
 
 #include <string>
@@ -13,16 +13,16 @@
 
 namespace ptxkit::ptx {
 
-// A form that a spelling fits, with its operand list.
+// A form that matches a spelling, with its operand list.
 struct Candidate {
   uint32_t form = kNone;  // index into all_forms()
   uint32_t first_spec = 0, spec_count = 0;
 };
 
-// What the table says of one spelling.
+// The table's verdict on one spelling.
 struct Verdict {
   std::vector<Candidate> candidates;
-  // Where there is none: why not.
+  // The mistake, if there are no candidates.
   DiagnosticKind kind = DiagnosticKind::unknown_form;
   std::string message;
 };
@@ -33,7 +33,7 @@ struct Mistake {
   std::string message;
 };
 
-// An operand and what the table says of it.
+// An operand and its specification in the table.
 struct MatchedOperand {
   OperandSpec spec;
   Operand operand;
@@ -43,23 +43,24 @@ class Validator {
  public:
   explicit Validator(const Module& module) : module_(module) {}
 
-  // `pattern` has op, types, spaces and vector of the spelling.
+  // `pattern` has the spelling's op, types, spaces and vector.
   Verdict judge(const Instruction& pattern, std::string_view spelling, const std::vector<OpcodeWord>& words);
 
-  // Sets `form` to the row that fits and returns true; else says what is wrong.
+  // Sets `form` to the matching row and returns true, or sets `mistake` and returns false.
   bool check(const Function& function, const Instruction& instruction, const Verdict& verdict, uint32_t& form,
              Mistake& mistake) const;
 
-  // The row that `instruction` has matched, for the spelling with these words.
+  // The row that `instruction` has matched, given the words of its spelling.
   Candidate row_of(const Instruction& instruction, const std::vector<OpcodeWord>& words);
-  // What that row says of each operand, in `matches`; false where they do not fit it. An address is followed by what
-  // its brackets hold beside it, and a pair is two operands. Nothing is said of those of a call.
+  // Stores the row's specification of each operand in `matches`; returns false if the operands do not fit. An address
+  // is followed by the other contents of its brackets, and a pair counts as two operands. Calls give no matches for
+  // their operands.
   bool read(const Function& function, const Instruction& instruction, const Candidate& row,
             std::vector<MatchedOperand>& matches) const;
   const OperandSpec& child(const OperandSpec& item, unsigned index) const { return specs_[item.first_child + index]; }
 
  private:
-  // The furthest that an instruction got along one form.
+  // The furthest match of an instruction against one form.
   struct Failure {
     uint32_t operand = 0;  // index of the first operand that does not fit
     DiagnosticKind kind = DiagnosticKind::operand_kind;
@@ -74,7 +75,7 @@ class Validator {
     }
   };
   uint32_t version() const { return module_.version_major * 10 + module_.version_minor; }
-  // `matches` gets what each operand was matched with, where it is not null.
+  // If `matches` is not null, it receives each operand with its specification.
   bool match_list(const Function& function, const Instruction& instruction, const Candidate& candidate,
                   Failure& failure, std::vector<MatchedOperand>* matches) const;
   bool match_brackets(const Function& function, const Instruction& instruction, const OperandSpec& spec,

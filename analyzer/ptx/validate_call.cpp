@@ -1,4 +1,4 @@
-// What a call needs of the function, the prototype or the register that it names.
+// Checks a call against the function, prototype or register that it names.
 #include <fmt/format.h>
 
 #include "analyzer/ptx/validate.hpp"
@@ -10,7 +10,7 @@ bool Validator::match_call(const Function& function, const Instruction& instruct
   const Offset at = instruction.opcode_at;
   if (parts.target == nullptr) return failure.set(DiagnosticKind::operand_kind, at, "expected a function to call");
   const auto kind = parts.target->kind;
-  if (kind == OperandKind::label || kind == OperandKind::text) return true;  // undeclared, said already
+  if (kind == OperandKind::label || kind == OperandKind::text) return true;  // undeclared, already reported
   if (kind != OperandKind::function && kind != OperandKind::reg) {
     return failure.set(DiagnosticKind::operand_kind, parts.target->at,
                        fmt::format("expected a function or a register, found {}", describe(function, *parts.target)));
@@ -20,7 +20,7 @@ bool Validator::match_call(const Function& function, const Instruction& instruct
   if (kind == OperandKind::function) {
     const Function& callee = module_.functions[parts.target->id];
     if (callee.is_entry) {
-      // Only dynamic parallelism launches entries, through functions of its run-time library.
+      // Only dynamic parallelism launches entries, through functions of its runtime library.
       return failure.set(DiagnosticKind::call_mismatch, parts.target->at, fmt::format("'{}' is an entry", callee.name));
     }
     results = &callee.results;
@@ -36,7 +36,7 @@ bool Validator::match_call(const Function& function, const Instruction& instruct
       parameters = &prototype.parameters;
     }
   }
-  if (results == nullptr) return true;  // the prototype may stand further down
+  if (results == nullptr) return true;  // the prototype may follow later
   const auto count = [](const Operand* list) { return list == nullptr ? 0u : list->child_count; };
   const bool variadic = !parameters->empty() && module_.variables[parameters->back()].is_unsized;
   if (count(parts.results) != results->size()) {
