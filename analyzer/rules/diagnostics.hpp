@@ -1,4 +1,4 @@
-// Which rules a mistake that the front end found counts for.
+// Maps mistakes that the front end found to the rules that they count for.
 #pragma once
 
 #include <string_view>
@@ -7,8 +7,8 @@
 
 namespace ptxkit::rules {
 
-// The rule that the diagnostic's kind belongs to, and beside it the rule that speaks of the instruction at hand: a
-// matrix shape that does not exist is no form of the ISA table (F007) and no legal shape (F088).
+// Whether the diagnostic counts for the rule: the rule of the diagnostic's kind, or a second rule about the
+// instruction. A matrix shape that does not exist matches no form of the ISA table (F007) and is no legal shape (F088).
 bool counts_for(std::string_view rule, const ptx::Module& module, const ptx::Diagnostic& diagnostic);
 
 }  // namespace ptxkit::rules

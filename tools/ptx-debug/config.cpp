@@ -25,7 +25,7 @@ std::string_view trimmed(std::string_view text) {
   return begin == text.npos ? std::string_view() : text.substr(begin, text.find_last_not_of(" \t\r") - begin + 1);
 }
 
-// "F051, F081" without the blanks behind commas, where the option takes a list.
+// A list such as "F051, F081" without the blanks after commas; other values are unchanged.
 std::string listed(const CLI::Option& option, const std::string& value) {
   if (option.get_delimiter() == '\0') return value;
   std::string out;

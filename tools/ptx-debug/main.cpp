@@ -86,7 +86,7 @@ int explain_parse_error(const CLI::App& app, const CLI::ParseError& error) {
   return usage_error(verb, what);
 }
 
-// `--json` takes a file only where that cannot be meant as a PTX file: `--json=F`, or a next word that ends in .json.
+// `--json` takes a file only if the word cannot be meant as a PTX file: `--json=F`, or a next word that ends in .json.
 // Otherwise `ptx-debug analyze --json kernel.ptx` would overwrite the kernel.
 std::vector<std::string> with_explicit_json(int argc, char** argv) {
   std::vector<std::string> words;
