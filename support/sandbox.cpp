@@ -99,10 +99,23 @@ class Ruleset {
   uint64_t handled_ = 0;
 };
 
-// What is opened for writing when `path` is written: its folder, or itself where it is a device or a pipe.
+// What links lead to, also where nothing is there.
+std::string target_of(std::string path) {
+  constexpr int kMostLinks = 40;  // as the system has it
+  for (int links = 0; links < kMostLinks; ++links) {
+    const std::unique_ptr<char, decltype(&std::free)> real(::realpath(path.c_str(), nullptr), &std::free);
+    if (real) return real.get();
+    std::error_code error;
+    const std::filesystem::path link = path, next = std::filesystem::read_symlink(link, error);
+    if (error) break;
+    path = (link.parent_path() / next).string();
+  }
+  return path;
+}
+
+// What is opened for writing when `path` is written: its folder, or itself where it is a folder, a device or a pipe.
 std::string written_place(const std::string& path) {
-  const std::unique_ptr<char, decltype(&std::free)> real(::realpath(path.c_str(), nullptr), &std::free);
-  const std::string target = real ? real.get() : path;
+  const std::string target = target_of(path);
   struct stat info{};
   if (::stat(target.c_str(), &info) == 0 && !S_ISREG(info.st_mode)) return target;
   const size_t slash = target.rfind('/');
@@ -270,6 +283,25 @@ Result<std::string> enter_sandbox(const SandboxNeeds& needs) {
   if (!has_landlock && !has_seccomp) return fail("no sandbox: the kernel has neither Landlock nor seccomp");
   return has_landlock ? fail(fmt::format("half a sandbox: Landlock {}, and no seccomp filter can be set", version))
                       : fail("half a sandbox: seccomp, and the kernel has no Landlock");
+}
+
+std::optional<std::string> sandbox_fault(std::string_view when) {
+  if (when == kSandboxAuto || when == kSandboxRequire || when == kSandboxOff) return std::nullopt;
+  return fmt::format("--sandbox: expected {}, {}, {}, found '{}'", kSandboxAuto, kSandboxRequire, kSandboxOff, when);
+}
+
+Result<std::string> begin_sandbox(std::string_view when, const SandboxNeeds& needs, std::string_view gpu_user) {
+  if (when == kSandboxOff) return std::string();
+  const bool is_required = when == kSandboxRequire;
+  std::string missing;
+  if (!gpu_user.empty())
+    missing = fmt::format("no sandbox: {} may use a GPU, whose driver opens what it likes", gpu_user);
+  else if (const std::string conflict = sandbox_conflict(); !conflict.empty() && !is_required)
+    missing = "no sandbox: " + conflict;
+  else if (const auto entered = enter_sandbox(needs); !entered)
+    missing = entered.error().message();
+  if (is_required && !missing.empty()) return fail("--sandbox=require: " + missing);
+  return missing;
 }
 
 std::string sandbox_conflict() {

@@ -93,10 +93,15 @@ Result<void> warm_up(Backend& gpu) {
   return gpu.decompress({&back, 1});
 }
 
-std::unique_ptr<Backend> select_by_rates(const BackendRequest& request, Executor& executor) {
+// Nothing where none was measured with so many threads.
+std::optional<Calibration> kept_rates(const BackendRequest& request, unsigned cpu_threads) {
   std::optional<Calibration> kept = load_calibration(request.calibration_path);
-  if (kept && kept->cpu_threads != executor.thread_count()) kept.reset();
-  const Calibration believed = kept ? *kept : unmeasured(executor.thread_count());
+  return kept && kept->cpu_threads == cpu_threads ? kept : std::nullopt;
+}
+
+std::unique_ptr<Backend> select_by_rates(const BackendRequest& request, Executor& executor) {
+  std::optional<Calibration> kept = kept_rates(request, executor.thread_count());
+  const Calibration believed = kept.value_or(unmeasured(executor.thread_count()));
   auto cpu = cpu_backend(request, executor);
   if (!believed.prefers_gpu(request.work, request.raw_bytes)) return cpu;
 
@@ -139,6 +144,15 @@ std::unique_ptr<Backend> select_by_policy(const BackendRequest& request, Executo
 }
 
 }  // namespace
+
+bool settle_use_of_gpu(BackendRequest& request, unsigned cpu_threads) {
+  if (request.name == "cuda") return true;
+  if (request.name != "auto") return false;
+  if (request.policy == Policy::automatic &&
+      !kept_rates(request, cpu_threads).value_or(unmeasured(cpu_threads)).prefers_gpu(request.work, request.raw_bytes))
+    request.policy = Policy::cpu;
+  return request.policy != Policy::cpu && driver::Driver::is_installed(request.cuda_library);
+}
 
 Result<std::unique_ptr<Backend>> select_backend(const BackendRequest& request, Executor& executor) {
   if (request.name == "cpu") return cpu_backend(request, executor);

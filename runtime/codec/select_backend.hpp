@@ -48,6 +48,11 @@ struct BackendRequest {
   std::string cuda_library;          // empty: the system's; see driver::Driver::open
 };
 
+// Whether select_backend will open a driver, for programs that must know it before they have threads. `cpu_threads`: of
+// the executor. Where measured rates are against the GPU, Policy::automatic becomes
+// Policy::cpu.
+bool settle_use_of_gpu(BackendRequest& request, unsigned cpu_threads);
+
 // `executor` must outlive the backend.
 Result<std::unique_ptr<Backend>> select_backend(const BackendRequest& request, Executor& executor);
 

@@ -13,13 +13,21 @@ constexpr const char* kDefaultLibrary = "libcuda.so.1";
 
 DriverAbsent broken(Error error) { return {Absence::broken, std::move(error)}; }
 
+// Where no library is named.
+std::string name_of(std::string library) {
+  if (!library.empty()) return library;
+  const char* chosen = ::secure_getenv("PTXKIT_LIBCUDA");
+  return chosen != nullptr && *chosen != '\0' ? chosen : kDefaultLibrary;
+}
+
 }  // namespace
 
+bool Driver::is_installed(std::string library) {
+  return ::dlopen(name_of(std::move(library)).c_str(), RTLD_NOW | RTLD_LOCAL) != nullptr;  // never closed, as below
+}
+
 tl::expected<std::shared_ptr<const Driver>, DriverAbsent> Driver::open(std::string library) {
-  if (library.empty()) {
-    const char* chosen = ::secure_getenv("PTXKIT_LIBCUDA");
-    library = chosen != nullptr && *chosen != '\0' ? chosen : kDefaultLibrary;
-  }
+  library = name_of(std::move(library));
   std::shared_ptr<Driver> driver(new Driver);
   // Never closed: threads of the driver would return into unmapped code.
   void* const handle = ::dlopen(library.c_str(), RTLD_NOW | RTLD_LOCAL);

@@ -122,6 +122,8 @@ class Driver {
   // Opens and initialises `library`; if empty, the one in the environment variable PTXKIT_LIBCUDA, otherwise
   // libcuda.so.1.
   static tl::expected<std::shared_ptr<const Driver>, DriverAbsent> open(std::string library = {});
+  // Whether there is such a library to open. Nothing of it runs but what loading runs.
+  static bool is_installed(std::string library = {});
   Driver(const Driver&) = delete;
   Driver& operator=(const Driver&) = delete;
 

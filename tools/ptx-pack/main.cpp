@@ -93,21 +93,8 @@ class Packer {
     return header;
   }
 
-  Result<std::string> output_path(const std::string& input_path) const {
-    if (options_.output) return *options_.output;
-    if (options_.mode == Mode::compress) {
-      return input_path + std::string(options_.codec != "lz4" ? kPtzSuffix : kLz4Suffix);
-    }
-    for (const std::string_view suffix : {kLz4Suffix, kPtzSuffix}) {
-      if (input_path.ends_with(suffix) && input_path.size() > suffix.size()) {
-        return input_path.substr(0, input_path.size() - suffix.size());
-      }
-    }
-    return fail("expected a name that ends in .lz4 or .ptz", input_path, "name the output with -o, or use -c");
-  }
-
   Result<void> convert(const std::string& input_path) {
-    const auto output = output_path(input_path);
+    const auto output = output_path(options_, input_path);
     if (!output) return tl::unexpected(output.error());
     auto input = InputFile::open(input_path);
     if (!input) return tl::unexpected(input.error());
@@ -312,6 +299,48 @@ std::optional<uint64_t> raw_bytes_of(const Options& options, const std::vector<s
   return work_of(options) == codec::Work::decompress ? total * kUsualRatio : total;
 }
 
+codec::BackendRequest request_of(const Options& options, const std::vector<std::string>& inputs) {
+  codec::BackendRequest request;
+  request.name = options.codec == "lz4" ? options.backend : "cpu";
+  request.devices = options.devices;
+  request.policy = options.policy;
+  request.work = work_of(options);
+  request.raw_bytes = raw_bytes_of(options, inputs);
+  request.calibration_path = codec::calibration_path(options.devices);
+  request.limits.queue_count = options.prefetch + 4;      // two on their way up, two on their way down
+  request.limits.memory_bytes = data_bytes(options) / 2;  // page-locked; the other half is for the stream's batches
+  request.find_image = kernels::find_kernel_image;
+  return request;
+}
+
+// What is written beside the outputs: a temporary file in the folder of each. --rm removes from the folders of inputs.
+SandboxNeeds sandbox_needs(const Options& options, const std::vector<std::string>& inputs) {
+  SandboxNeeds needs;
+  if (options.mode != Mode::compress && options.mode != Mode::decompress) return needs;
+  for (const std::string& input : inputs) {
+    if (auto output = output_path(options, input)) needs.outputs.push_back(std::move(*output));
+    const std::size_t slash = input.rfind('/');
+    if (options.remove_source) needs.outputs.push_back(slash == input.npos ? "." : input.substr(0, slash + 1));
+  }
+  return needs;
+}
+
+// Before the first input is read, and before there are threads, which would stay outside. A GPU's driver has no
+// sandbox, so whether one is opened is settled here.
+Result<std::string> begin_sandbox(const Options& options, const std::vector<std::string>& inputs,
+                                  codec::BackendRequest& request) {
+  std::string_view gpu_user;
+  if (options.mode != Mode::list) {
+    const unsigned threads =
+        options.thread_count != 0 ? options.thread_count : static_cast<unsigned>(codec::usable_cores().size());
+    if (options.backend == "cuda")
+      gpu_user = "--backend cuda";
+    else if (codec::settle_use_of_gpu(request, threads))
+      gpu_user = "--backend auto";
+  }
+  return ptxkit::begin_sandbox(options.sandbox, sandbox_needs(options, inputs), gpu_user);
+}
+
 // Directories become the files in them; when decompressing, only those that look compressed.
 FoundFiles expand(const Options& options) {
   if (!options.recursive) return {.files = options.inputs, .errors = {}};
@@ -360,6 +389,13 @@ int run(int argc, char** argv) {
   if (options.share_by_rank && options.verbose()) {
     tell(fmt::format("ptx-pack: rank {} of {}: {} of {} inputs\n", rank.index, rank.count, inputs.size(), all_count));
   }
+  codec::BackendRequest request = request_of(options, inputs);
+  if (const auto missing = begin_sandbox(options, inputs, request); !missing) {
+    complain(missing.error());
+    return kFailed;
+  } else if (!missing->empty() && options.verbosity >= 3) {
+    tell(fmt::format("ptx-pack: {}\n", *missing));
+  }
   if (options.mode == Mode::list) {
     bool heading = true;
     for (const std::string& path : inputs) {
@@ -377,22 +413,12 @@ int run(int argc, char** argv) {
     tell(fmt::format("ptx-pack: using {} of {}: the system has no more to give\n", executor.thread_count(),
                      plural(executor.wanted_count(), "thread")));
   }
-  codec::BackendRequest request;
-  request.name = options.codec == "lz4" ? options.backend : "cpu";
-  request.devices = options.devices;
-  request.policy = options.policy;
-  request.work = work_of(options);
-  request.raw_bytes = raw_bytes_of(options, inputs);
-  request.calibration_path = codec::calibration_path(options.devices);
-  request.limits.queue_count = options.prefetch + 4;      // two on their way up, two on their way down
-  request.limits.memory_bytes = data_bytes(options) / 2;  // page-locked; the other half is for the stream's batches
   std::optional<codec::Executor> copies;
   if (is_mixed) {
     copies.emplace(0, codec::Placement{.cores = copy_cores});
     request.copy_executor = &*copies;
     request.throttle = &throttle;
   }
-  request.find_image = kernels::find_kernel_image;
   request.notice = [&](const std::string& message, bool matters) {
     if (options.verbosity >= (matters ? 1 : 2)) tell(fmt::format("ptx-pack: {}\n", printable(message)));
   };

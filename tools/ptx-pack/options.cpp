@@ -214,6 +214,10 @@ std::variant<Options, ExitCode> parse_options(int argc, char** argv) {
                            fmt::join(names_of_fast_codecs(), ", ")));
   app.add_flag("-2", level_two, "the usual compression level (default)");
   app.add_flag("-3", options.high_ratio, "a higher ratio, slower; the bytes are the same on every backend");
+  app.add_option("--sandbox", options.sandbox,
+                 "before an input is read, give up new files but the outputs, programs and sockets: auto (default), "
+                 "where no GPU is used and the kernel can; require, or fail; off")
+      ->type_name("auto|require|off");
   app.add_flag("-v,--verbose", verbose, "say what is done; twice: details");
   app.add_flag("-q,--quiet", quiet, "no warnings and no progress; twice: no errors either");
   for (const RefusedFlag& refused : kRefusedFlags) app.add_flag(refused.flag)->group("");
@@ -322,6 +326,15 @@ std::variant<Options, ExitCode> parse_options(int argc, char** argv) {
       return usage("--share-by-rank is for files: processes cannot share standard input or standard output");
     }
   }
+  if (const auto fault = sandbox_fault(options.sandbox)) return usage(*fault);
+  if (options.sandbox == kSandboxRequire && !list) {
+    const bool has_gpu_policy = options.policy == codec::Policy::gpu || options.policy == codec::Policy::mixed;
+    if (options.backend == "cuda" || (has_gpu_policy && options.codec == "lz4")) {
+      return usage(fmt::format("--sandbox=require and {} exclude each other: the driver of a GPU opens what it likes",
+                               has_gpu_policy ? "--policy " + policy : "--backend cuda"));
+    }
+    if (options.backend == "auto") options.policy = codec::Policy::cpu;
+  }
   options.mode = test                                                                    ? Mode::test
                  : list                                                                  ? Mode::list
                  : bench                                                                 ? Mode::bench
@@ -331,6 +344,15 @@ std::variant<Options, ExitCode> parse_options(int argc, char** argv) {
     return usage("--sparse and --no-sparse are for decompression");
   }
   return options;
+}
+
+Result<std::string> output_path(const Options& options, const std::string& input) {
+  if (options.output) return *options.output;
+  if (options.mode == Mode::compress) return input + std::string(options.codec != "lz4" ? kPtzSuffix : kLz4Suffix);
+  for (const std::string_view suffix : {kLz4Suffix, kPtzSuffix}) {
+    if (input.ends_with(suffix) && input.size() > suffix.size()) return input.substr(0, input.size() - suffix.size());
+  }
+  return fail("expected a name that ends in .lz4 or .ptz", input, "name the output with -o, or use -c");
 }
 
 }  // namespace ptxkit::pack

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "runtime/codec/select_backend.hpp"
+#include "support/sandbox.hpp"
 
 namespace ptxkit::pack {
 
@@ -58,7 +59,11 @@ struct Options {
   bool reproducible = false, high_ratio = false;
   bool fast = false;          // of the codecs of LZ77 in .ptz
   std::string codec = "lz4";  // or one of format::ptz_codecs()
+  std::string sandbox = std::string(kSandboxAuto);
 };
+
+// Where the output of `input` goes; "-" is standard output.
+Result<std::string> output_path(const Options& options, const std::string& input);
 
 // The options, or the exit code when there is nothing more to do (help, version, wrong usage: already printed).
 std::variant<Options, ExitCode> parse_options(int argc, char** argv);

@@ -3,40 +3,19 @@
 first byte is read; a kernel without sandbox support is reported, and is an error only where the sandbox is required.
 
 usage: sandbox.py REPO PTX_DEBUG; exits 77 where this kernel has no Landlock or no seccomp"""
-import ctypes
 import os
 import platform
 import shutil
-import struct
 import subprocess
 import sys
 import tempfile
 import time
 
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."))
+from kernels_without import LANDLOCK, SECCOMP, without  # pylint: disable=wrong-import-position
+
 REPO, PTX_DEBUG = map(os.path.abspath, sys.argv[1:3])
 INPUTS = f"{REPO}/fkr_tests/cli/ptx-debug/inputs"
-SECCOMP = {"x86_64": 317, "aarch64": 277}.get(platform.machine())
-NO_NEW_PRIVS, SET_SECCOMP, FILTER = 38, 22, 2
-
-
-def without(*calls):
-    """For preexec_fn: a kernel that lacks these calls."""
-    # sock_filter: load the call's number; ENOSYS for each of `calls`; allow
-    code = [(0x20, 0, 0, 0)]
-    for call in calls:
-        code += [(0x15, 0, 1, call), (0x06, 0, 0, 0x00050000 | 38)]
-    code.append((0x06, 0, 0, 0x7FFF0000))
-    text = b"".join(struct.pack("<HBBI", *each) for each in code)
-    libc = ctypes.CDLL(None, use_errno=True)
-
-    def enter():
-        buffer = ctypes.create_string_buffer(text)
-        program = struct.pack("@HxxxxxxP", len(code), ctypes.addressof(buffer))
-        assert libc.prctl(NO_NEW_PRIVS, 1, 0, 0, 0) == 0
-        assert libc.prctl(SET_SECCOMP, FILTER, program, 0, 0) == 0
-
-    return enter
-
 
 def run(folder, *words, **more):
     done = subprocess.run([PTX_DEBUG, *map(str, words)], cwd=folder, capture_output=True, check=False, timeout=120,
@@ -108,8 +87,8 @@ def check_in_force(folder):
 
 
 def check_kernels_without(folder):
-    for calls, what in (((444, SECCOMP), "no sandbox: the kernel has neither Landlock nor seccomp"),
-                        ((444,), "half a sandbox: seccomp, and the kernel has no Landlock"),
+    for calls, what in (((LANDLOCK, SECCOMP), "no sandbox: the kernel has neither Landlock nor seccomp"),
+                        ((LANDLOCK,), "half a sandbox: seccomp, and the kernel has no Landlock"),
                         ((SECCOMP,), "half a sandbox: Landlock ")):
         enter = without(*calls)
         code, out, err = run(folder, "analyze", "-v", f"{INPUTS}/good.ptx", preexec_fn=enter)

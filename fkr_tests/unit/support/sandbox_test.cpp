@@ -22,16 +22,18 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// What `work` returns in a child that has entered the sandbox; -1 where that failed.
-int within(const SandboxNeeds& needs, const std::function<int()>& work) {
+// What `work` returns in a child; -1 where that is 255.
+int within_process(const std::function<int()>& work) {
   const pid_t child = ::fork();
-  if (child == 0) {
-    if (!enter_sandbox(needs)) ::_exit(255);
-    ::_exit(work());
-  }
+  if (child == 0) ::_exit(work());
   int status = 0;
   ::waitpid(child, &status, 0);
   return WIFEXITED(status) && WEXITSTATUS(status) != 255 ? WEXITSTATUS(status) : -1;
+}
+
+// The same in one that has entered the sandbox; -1 where that failed.
+int within(const SandboxNeeds& needs, const std::function<int()>& work) {
+  return within_process([&] { return enter_sandbox(needs) ? work() : 255; });
 }
 
 // The error of a call that gives -1, or 0.
@@ -109,6 +111,13 @@ TEST_F(Sandbox, LeavesReadingThreadsMemoryAndNamedOutputs) {
   EXPECT_EQ(within({{folder + "/other/link"}}, [&] { return write_file(folder + "/other/link", "by link") ? 0 : 1; }),
             0);
   EXPECT_EQ(read_file(named).value_or(""), "by link");
+  // Also where nothing is there yet.
+  fs::create_symlink("../named/first", folder + "/other/dangling");
+  EXPECT_EQ(within({{folder + "/other/dangling"}},
+                   [&] { return error_of(::open((folder + "/other/dangling").c_str(), O_CREAT | O_WRONLY, 0600)); }),
+            0);
+  // A folder stands for the files in it.
+  EXPECT_EQ(within({{folder + "/named"}}, [&] { return error_of(::unlink((folder + "/named/first").c_str())); }), 0);
   EXPECT_EQ(within({{"/dev/null"}}, [] { return write_file("/dev/null", "x") ? 0 : 1; }), 0);
   EXPECT_EQ(within({{"/dev/null"}}, [&] { return error_of(::open("/dev/zero", O_WRONLY)); }), EACCES);
 }
@@ -126,6 +135,21 @@ TEST_F(Sandbox, ProgramsRunWhereTheUserNamedOne) {
     EXPECT_EQ(within(needs, [] { return std::system("exec 2>/dev/null; echo x >>/etc/passwd") == 0 ? 1 : 0; }), 0);
   }
   EXPECT_EQ(within(needs, [] { return error_of(::socket(AF_INET, SOCK_STREAM, 0)); }), EPERM);
+}
+
+TEST_F(Sandbox, BeginsWhereItIsWantedAndCanBe) {
+  const auto missing = [](std::string_view when, std::string_view gpu_user) {
+    return begin_sandbox(when, {}, gpu_user).value_or("refused");
+  };
+  const auto is_in_force = [] { return error_of(::socket(AF_INET, SOCK_STREAM, 0)) == EPERM; };
+  EXPECT_EQ(within_process([&] { return missing("off", "").empty() && !is_in_force(); }), 1);
+  EXPECT_EQ(within_process([&] { return missing("auto", "").empty() && is_in_force(); }), 1);
+  EXPECT_EQ(within_process([&] { return missing("require", "").empty() && is_in_force(); }), 1);
+  EXPECT_EQ(begin_sandbox("auto", {}, "--gpu").value_or(""),
+            "no sandbox: --gpu may use a GPU, whose driver opens what it likes");
+  EXPECT_EQ(missing("require", "--gpu"), "refused");
+  EXPECT_FALSE(sandbox_fault("auto"));
+  EXPECT_EQ(sandbox_fault("on").value_or(""), "--sandbox: expected auto, require, off, found 'on'");
 }
 
 }  // namespace
