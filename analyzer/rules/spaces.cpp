@@ -183,8 +183,11 @@ RuleResult constant_write(Context& context) {
   std::vector<Finding> findings;
   std::string open;
   bool any = false;
-  const bool has_constants = std::any_of(context.module.variables.begin(), context.module.variables.end(),
-                                         [](const ptx::Variable& each) { return each.space == Space::constant; });
+  // Asked for where it matters: a module may have as many variables as parameters of kernels.
+  const auto has_constants = [&] {
+    return std::ranges::any_of(context.module.variables,
+                               [](const ptx::Variable& each) { return each.space == Space::constant; });
+  };
   for (const Access& access : analyses.accesses()) {
     if (access.kind == flow::AccessKind::load) continue;
     any = true;
@@ -193,9 +196,9 @@ RuleResult constant_write(Context& context) {
     const flow::SpaceSet spaces =
         base.kind == Source::Kind::value ? analyses.domain().fact(base.id).points_to : flow::SpaceSet{0};
     const bool through_pointer = flow::only_space(spaces) == Space::constant;
-    const bool may_be = spaces & (flow::kConstantSet | (has_constants ? flow::kUnknownSpace : 0));
     if (!direct && !through_pointer) {
-      if (open.empty() && access.space == Space::generic && may_be)
+      if (open.empty() && access.space == Space::generic &&
+          ((spaces & flow::kConstantSet) || ((spaces & flow::kUnknownSpace) && has_constants())))
         open = fmt::format("whether the pointer that line {} stores through is to constant memory is not seen",
                            line_of(context, access.instruction));
       continue;

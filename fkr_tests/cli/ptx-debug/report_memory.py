@@ -2,13 +2,15 @@
 """A file with very many kernels is analyzed and written in parts: twice as many kernels add memory for the text and its
 tree, not for the report. The parts together form the whole: every kernel once, in order, with the outcome of all.
 
-usage: report_memory.py PTX_DEBUG"""
+usage: report_memory.py PTX_DEBUG [--no-limits]
+       report_memory.py PTX_DEBUG --measure COUNT...   time, memory and length of each form, for COUNT kernels; no test"""
 import json
 import os
 import re
 import subprocess
 import sys
 import tempfile
+import time
 
 PTX_DEBUG = os.path.abspath(sys.argv[1])
 KERNELS = 3000
@@ -31,9 +33,13 @@ def kernel(i):
 """
 
 
+FORMS = {"text": [], "json": ["--json"], "json file": ["--json=r.json"], "sarif": ["--format", "sarif"],
+         "html": ["--html", "r.html"], "github": ["--format", "github"]}
+
+
 def run(folder, count, output, *words):
-    """Exit code and peak memory in bytes; standard output goes to a file. This process holds nothing large in memory:
-    the peak of a child includes the memory of its parent at the fork."""
+    """Exit code, the most bytes in memory and the processor's seconds; standard output goes to a file. Nothing is read
+    here meanwhile: a process that is started counts what its parent had."""
     with open(f"{folder}/k.ptx", "w", encoding="utf-8") as file:
         file.write(".version 8.0\n.target sm_80\n.address_size 64\n" + "".join(map(kernel, range(count))))
         file.write(f"// ptx-debug: allow F099 -- nothing to say, of {count}\n")
@@ -41,22 +47,33 @@ def run(folder, count, output, *words):
         child = subprocess.Popen([PTX_DEBUG, "analyze", "--no-config", *words, "k.ptx"], cwd=folder, stdout=said)
         _, status, usage = os.wait4(child.pid, 0)
         child.returncode = os.waitstatus_to_exitcode(status)
-        return child.returncode, usage.ru_maxrss * 1024
+        return child.returncode, usage.ru_maxrss * 1024, usage.ru_utime + usage.ru_stime
+
+
+def measure(counts):
+    print("form       kernels  exit  wall, s  processor, s  a kernel, us  peak, MiB  report, MiB")
+    for count in counts:
+        for form in ("text", "json", "sarif", "html"):
+            with tempfile.TemporaryDirectory() as folder:
+                begin = time.monotonic()
+                code, peak_bytes, seconds = run(folder, count, form, *FORMS[form])
+                wall = time.monotonic() - begin
+                length = os.path.getsize(f"{folder}/{'r.html' if form == 'html' else form}")
+            print(f"{form:<6} {count:>11} {code:>5} {wall:>8.1f} {seconds:>13.1f} {seconds / count * 1e6:>13.0f} "
+                  f"{peak_bytes / 2**20:>10.0f} {length / 2**20:>12.1f}", flush=True)
 
 
 def main():
     with tempfile.TemporaryDirectory() as folder:
-        forms = {"text": [], "json": ["--json"], "json file": ["--json=r.json"], "sarif": ["--format", "sarif"],
-                 "html": ["--html", "r.html"], "github": ["--format", "github"]}
-        for form, words in forms.items():
-            (first_code, first), (code, second) = (run(folder, n, form, *words) for n in (KERNELS, 2 * KERNELS))
+        for form, words in FORMS.items():
+            (first_code, first, _), (code, second, _) = (run(folder, n, form, *words) for n in (KERNELS, 2 * KERNELS))
             assert first_code == code == 3, (form, code)
             each = (second - first) / KERNELS
             print(f"{form}: {first >> 20} MiB, {second >> 20} MiB, {each:.0f} bytes a kernel")
             if "--no-limits" not in sys.argv:
                 assert each < MOST_BYTES_OF_A_KERNEL, form
         said = {}
-        for form in forms:
+        for form in FORMS:
             with open(f"{folder}/{form}", encoding="utf-8") as file:
                 said[form] = file.read()
         with open(f"{folder}/r.json", encoding="utf-8") as file:
@@ -80,4 +97,7 @@ def main():
         assert f"whole and with pictures of the {critical} worst" in page and page.count("<details class=\"code\"") >= critical
 
 
-main()
+if "--measure" in sys.argv:
+    measure(map(int, sys.argv[sys.argv.index("--measure") + 1:]))
+else:
+    main()
