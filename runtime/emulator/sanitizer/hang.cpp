@@ -5,6 +5,8 @@
 
 #include <fmt/format.h>
 
+#include "runtime/emulator/sanitizer/counting.hpp"
+
 namespace ptxkit::emulator {
 
 namespace {
@@ -13,6 +15,9 @@ constexpr uint64_t kFirstSearch = 1u << 20;  // steps of the launch before the f
 constexpr uint64_t kSearchAgain = 1u << 22;  // steps after a search that found a change
 constexpr uint64_t kShareOfSearch = 8;       // a search without a result takes 1 / this of the steps so far
 constexpr size_t kMostAnchors = 32, kMostLooks = 8;
+constexpr std::string_view kHigherLimit =
+    "an endless loop, or a long computation that needs a higher limit (max_idle_steps, --max-idle-steps)";
+constexpr uint32_t kFirstCount = 16;  // labels after which registers that come back have done so, as a rule
 constexpr uint8_t kReachesExit = 1, kReachesReturn = 2;
 
 Effect effect_of(const ptx::Instruction& instruction, const Code& code) {
@@ -210,6 +215,57 @@ std::string looks_text(Warp& warp) {
   return text;
 }
 
+// Where lanes of the fragment were found in a loop that counts: note_label keeps no state of them then.
+const Anchor* counting_anchor(const Warp& warp, const Fragment& fragment) {
+  for (const Anchor& each : warp.search->anchors)
+    if (each.state.empty() && (each.mask & fragment.mask)) return &each;
+  return nullptr;
+}
+
+enum class Ending : uint8_t { never, after_limit, unknown };
+
+// Of what loops. That the limit will be met is known only where nothing but loops that count, which store nothing,
+// runs.
+Ending ending_of(const std::vector<Cta*>& running) {
+  bool ends_late = false, repeats = false;
+  for (Cta* cta : running)
+    for (auto& warp : cta->warps) {
+      if (!warp->live || !warp->search) continue;
+      for (const Fragment& each : warp->fragments) {
+        if (each.wait != Wait::none) continue;
+        const Anchor* const anchor = counting_anchor(*warp, each);
+        if (!anchor) {
+          repeats = true;
+          continue;
+        }
+        const auto loop = find_counted_loop(*warp, each, each.pc, anchor->pc);
+        if (!loop) return Ending::unknown;
+        ends_late |= loop->rounds != CountedLoop::kForEver;
+      }
+    }
+  if (!ends_late) return Ending::never;
+  return repeats ? Ending::unknown : Ending::after_limit;
+}
+
+// What the lanes do, which do not wait.
+std::string loop_text(Warp& warp, uint32_t lanes) {
+  const ProgramImage& image = *warp.cta->launch->image;
+  const std::string who = fmt::format("lanes {:#010x} of warp {}", lanes, warp.index);
+  const auto fragment = std::ranges::find_if(warp.fragments, [&](const Fragment& each) { return each.mask & lanes; });
+  const Anchor* const anchor = fragment == warp.fragments.end() ? nullptr : counting_anchor(warp, *fragment);
+  const auto loop = anchor ? find_counted_loop(warp, *fragment, fragment->pc, anchor->pc) : std::nullopt;
+  const uint32_t line = line_of(image, warp.search->pc);
+  if (!loop)
+    return fmt::format("{} come back to line {} with the same registers, and no thread changes memory", who, line);
+  if (loop->rounds == CountedLoop::kForEver)
+    return fmt::format(
+        "{} never leave the loop at line {}: what a round does to their registers changes no branch in it, and no "
+        "thread "
+        "changes memory",
+        who, line);
+  return fmt::format("{} go round the loop at line {} another {} times at least", who, line, loop->rounds);
+}
+
 struct Stuck {
   Warp* warp = nullptr;
   bool waits = false;
@@ -239,9 +295,14 @@ bool report_hang(Launch& launch, const std::vector<Cta*>& running) {
   if (all.empty() || all.front().waits) return false;  // no lane is running: report_deadlock says more
   const Stuck& first = all.front();
   Warp& warp = *first.warp;
-  std::string message = fmt::format(
-      "lanes {:#010x} of warp {} come back to line {} with the same registers, and no thread changes memory",
-      first.lanes, warp.index, line_of(*launch.image, warp.search->pc));
+  const Ending ending = ending_of(running);
+  if (ending == Ending::unknown) return false;
+  const bool ends_late = ending == Ending::after_limit;
+  std::string message = loop_text(warp, first.lanes);
+  if (ends_late)
+    message +=
+        fmt::format("; for more than {} warp instructions nothing is stored to memory that other threads see, {}",
+                    launch.options.max_idle_steps, kHigherLimit);
   if (const std::string looks = looks_text(warp); !looks.empty()) message += "; they wait for " + looks;
   std::string others;
   for (size_t i = 1; i < all.size() && i <= kMostListed; ++i) {
@@ -252,7 +313,7 @@ bool report_hang(Launch& launch, const std::vector<Cta*>& running) {
   }
   if (all.size() > kMostListed + 1) others += fmt::format("; and {} more", all.size() - kMostListed - 1);
   if (!others.empty()) message += "; elsewhere: " + others;
-  FaultDetail detail{.kind = FaultKind::endless_loop,
+  FaultDetail detail{.kind = ends_late ? FaultKind::no_progress : FaultKind::endless_loop,
                      .message = std::move(message),
                      .lane = static_cast<unsigned>(std::countr_zero(first.lanes))};
   if (!warp.search->cycle_looks.empty()) {
@@ -358,6 +419,21 @@ void note_label(Warp& warp, const Fragment& fragment, uint32_t pc) {
     return;
   }
   if (anchor->pc != 0xffffffff && ++anchor->labels < anchor->limit) return;
+  // Of several workers none sees what the lanes of the others do in the meantime.
+  const Launch& launch = *warp.cta->launch;
+  const uint64_t most_steps = launch.hang.workers > 1 ? 0 : launch.options.max_idle_steps;
+  const bool tries_to_count = anchor->limit >= kFirstCount;
+  if (const auto loop = tries_to_count ? find_counted_loop(warp, fragment, pc, pc) : std::nullopt;
+      loop && (most_steps == 0 ? loop->rounds == CountedLoop::kForEver : loop->lasts(most_steps))) {
+    search.quiet |= fragment.mask;
+    if (search.pc == 0xffffffff) {
+      search.pc = pc;
+      search.cycle_looks = search.looks;
+    }
+    anchor->pc = pc;
+    anchor->state.clear();
+    return;
+  }
   anchor->pc = pc;
   anchor->labels = 0;
   anchor->limit *= 2;
@@ -425,10 +501,8 @@ bool is_idle(Launch& launch, Warp& warp) {
   if (!launch.stop.exchange(true) && !warp.fragments.empty())
     report(warp,
            {.kind = FaultKind::no_progress,
-            .message = fmt::format("{} warp instructions in a row stored nothing to memory that other threads see: an "
-                                   "endless loop, or a long computation that needs a higher limit (max_idle_steps, "
-                                   "--max-idle-steps)",
-                                   launch.options.max_idle_steps),
+            .message = fmt::format("{} warp instructions in a row stored nothing to memory that other threads see: {}",
+                                   launch.options.max_idle_steps, kHigherLimit),
             .lane = static_cast<unsigned>(std::countr_zero(warp.fragments.front().mask))});
   return true;
 }

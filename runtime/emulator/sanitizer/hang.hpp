@@ -3,7 +3,8 @@
 // After a million warp instructions a search of the launch begins and runs for a while; during a search every change of
 // memory is noted. Lanes that return to a label with the same registers, without a change of memory in between, will
 // return to it forever. If all live lanes of all CTAs that have begun do so or wait for such lanes, and no further CTA
-// can begin, the launch never ends. The same holds if no path leads from a lane's instruction to an exit.
+// can begin, the launch never ends. The same holds if no path leads from a lane's instruction to an exit, and if lanes
+// count without an end. Lanes that count up to an end after the limit of idle steps meet that limit (counting.hpp).
 //
 // A search ends with the first change, which in most kernels is a few instructions away. Without one it ends after an
 // eighth of the instructions that the launch has run; the next search then begins after twice as long, so that a long

@@ -5,6 +5,7 @@
 #include <gmock/gmock.h>
 
 #include "fkr_tests/unit/runtime/emulator/kernel.hpp"
+#include "runtime/emulator/sanitizer/counting.hpp"
 
 namespace ptxkit::emulator {
 namespace {
@@ -13,6 +14,8 @@ using ::testing::HasSubstr;
 
 constexpr const char* kBefore =
     ".visible .global .align 4 .u32 flag;\n.visible .global .align 4 .u32 other;\n.shared .align 8 .b64 bar;\n";
+
+constexpr const char* kNoOtherWay = "what a round does to their registers changes no branch in it";
 
 struct Hang {
   std::string name, body;
@@ -39,6 +42,27 @@ const std::vector<Hang>& hangs() {
       {"a condition that nothing changes",
        "  mov.u32 %r1, 5;\na:\n  xor.b32 %r2, %r1, 3;\n  setp.ne.u32 %p1, %r2, 0;\n  @%p1 bra a;\n", "",
        "with the same registers"},
+      {"a count that steps over its end",
+       "  mov.u32 %r1, 0;\na:\n  add.u32 %r1, %r1, 2;\n  setp.ne.u32 %p1, %r1, 1;\n  @%p1 bra a;\n", "", kNoOtherWay},
+      {"a count down that is never below 0",
+       "  mov.u32 %r1, 9;\na:\n  sub.u32 %r1, %r1, 1;\n  setp.ge.u32 %p1, %r1, 0;\n  @%p1 bra a;\n", "", kNoOtherWay},
+      {"a condition beside a sum",
+       "  mov.u32 %r1, 5;\n  mov.u32 %r2, 0;\na:\n  mad.lo.u32 %r2, %r2, 3, %r1;\n  setp.eq.u32 %p1, %r1, 5;\n"
+       "  @%p1 bra a;\n",
+       "", kNoOtherWay},
+      {"a step that is a register with 0",
+       "  mov.u32 %r1, 1;\n  mov.u32 %r2, 0;\n  mov.u32 %r3, 0;\na:\n  add.u32 %r1, %r1, %r2;\n  add.u32 %r3, %r3, 7;\n"
+       "  setp.lt.u32 %p1, %r1, 100;\n  @%p1 bra a;\n",
+       "", kNoOtherWay},
+      {"a wait that counts how long it waits",
+       "  mov.u32 %r2, 0;\nw:\n  add.u32 %r2, %r2, 1;\n  ld.volatile.global.u32 %r1, [flag];\n  setp.eq.u32 %p1, %r1, "
+       "0;\n"
+       "  @%p1 bra w;\n  st.global.u32 [%rd2], %r2;\n",
+       "ld.volatile.global.u32 %r1, [flag];", "wait for 'flag' + 0"},
+      {"odd lanes count past their end, one warp waits for them",
+       "  setp.lt.u32 %p2, %r0, 32;\n  @%p2 bra z;\n  mov.u32 %r1, %laneid;\na:\n  add.u32 %r1, %r1, 2;\n"
+       "  setp.ne.u32 %p1, %r1, 1000;\n  @%p1 bra a;\nz:\n  bar.sync 0;\n",
+       "", "wait at line", 64},
       {"two blocks that wait for each other",
        "  mov.u32 %r1, %ctaid.x;\n  setp.eq.u32 %p1, %r1, 0;\n  mov.u64 %rd4, flag;\n  mov.u64 %rd5, other;\n"
        "  selp.b64 %rd6, %rd4, %rd5, %p1;\n  selp.b64 %rd7, %rd5, %rd4, %p1;\nw:\n"
@@ -139,6 +163,14 @@ TEST(Hangs, LongLoopsAreLeftAlone) {
       "  mov.u32 %r1, 0;\na:\n  add.u32 %r1, %r1, 1;\n  setp.lt.u32 %p1, %r1, 1500000;\n  @%p1 bra a;\n";
   const std::vector<std::pair<std::string, std::string>> clean{
       {"a count", counted},
+      {"a count of 64 bits by a large step",
+       "  mov.u64 %rd4, 0;\na:\n  add.u64 %rd4, %rd4, 0x100000000000;\n  setp.ne.u64 %p1, %rd4, 0;\n  @%p1 bra a;\n"},
+      {"a count whose step changes on the way",
+       "  mov.u32 %r1, 0;\n  mov.u32 %r2, 1;\na:\n  add.u32 %r1, %r1, %r2;\n  setp.gt.u32 %p2, %r1, 500000;\n"
+       "  selp.b32 %r2, 0x1000, 1, %p2;\n  setp.lt.u32 %p1, %r1, 0x40000000;\n  @%p1 bra a;\n"},
+      {"a count in a count",
+       "  mov.u32 %r2, 0;\nb:\n  mov.u32 %r1, 0;\na:\n  add.u32 %r1, %r1, 1;\n  setp.lt.u32 %p2, %r1, 600000;\n"
+       "  @%p2 bra a;\n  add.u32 %r2, %r2, 0x40000000;\n  setp.ne.u32 %p1, %r2, 0;\n  @%p1 bra b;\n"},
       {"a generator whose low bits come back",
        "  mov.u32 %r1, 1;\n  mov.u32 %r2, 0;\na:\n  mul.lo.u32 %r1, %r1, 1664525;\n  add.u32 %r1, %r1, 1013904223;\n"
        "  and.b32 %r3, %r1, 7;\n  add.u32 %r2, %r2, 1;\n  setp.lt.u32 %p1, %r2, 900000;\n  @%p1 bra a;\n"},
@@ -174,11 +206,66 @@ TEST(Hangs, LongLoopsAreLeftAlone) {
     }
 }
 
-// A loop that returns to no earlier state and has an exit is found only by the limit.
+// A loop whose end can be calculated, and comes after more than the limit, is not run up to the limit.
+TEST(Hangs, ALoopThatEndsAfterTheLimitIsFoundAtOnce) {
+  const std::vector<std::pair<std::string, std::string>> late{
+      {"the wrong sign", "  mov.u32 %r1, 0;\na:\n  sub.s32 %r1, %r1, 1;\n  setp.lt.s32 %p1, %r1, 10;\n  @%p1 bra a;\n"},
+      {"64 bits", "  mov.u64 %rd4, 0;\na:\n  add.u64 %rd4, %rd4, 3;\n  setp.ne.u64 %p1, %rd4, 1;\n  @%p1 bra a;\n"},
+      {"a bound of 2^31",
+       "  mov.u32 %r1, 0;\na:\n  add.u32 %r1, %r1, 1;\n  setp.lt.u32 %p1, %r1, 0x80000000;\n  @%p1 bra a;\n"},
+  };
+  for (const auto& [name, body] : late) {
+    SCOPED_TRACE(name);
+    const Ran ran = run(body + "  st.global.u32 [%rd2], 1;\n", 64, 3, {.checks = kCheckNone});
+    ASSERT_EQ(ran.outcome.faults.size(), 1u);
+    EXPECT_EQ(ran.outcome.faults[0].kind, FaultKind::no_progress);
+    const std::string text = render(ran.outcome, "test.ptx");
+    EXPECT_THAT(text, HasSubstr("go round the loop at line"));
+    EXPECT_THAT(text, HasSubstr("more than 536870912 warp instructions nothing is stored"));
+    EXPECT_THAT(text, HasSubstr("--max-idle-steps"));
+    EXPECT_LT(ran.outcome.statistics.warp_instructions, 20'000'000u);
+  }
+  // Where another warp stores now and then, if only what is there, the limit is not met.
+  const std::string beside =
+      "  setp.lt.u32 %p2, %r0, 32;\n  @%p2 bra w;\n  mov.u32 %r1, 0;\na:\n  add.u32 %r1, %r1, 1;\n"
+      "  setp.lt.u32 %p1, %r1, 700000;\n  @%p1 bra a;\n  st.volatile.global.u32 [flag], 1;\n  exit;\nw:\n"
+      "  st.volatile.global.u32 [other], 5;\n  ld.volatile.global.u32 %r3, [flag];\n  setp.eq.u32 %p1, %r3, 0;\n"
+      "  @%p1 bra w;\n";
+  EXPECT_TRUE(run(beside, 64, 1, {.checks = kCheckNone, .max_idle_steps = 500'000}).outcome.ok());
+  // 1,500,000 rounds of 3 instructions are run to their end where the limit lets them.
+  const std::string early =
+      "  mov.u32 %r1, 7;\na:\n  add.u32 %r1, %r1, 0x40000001;\n  setp.ne.u32 %p1, %r1, 1500007;\n  @%p1 bra a;\n"
+      "  st.global.u32 [%rd2], %r1;\n";
+  EXPECT_TRUE(run(early, 1, 1, {.checks = kCheckNone, .max_idle_steps = 4'600'000}).outcome.ok());
+  EXPECT_EQ(run(early, 1, 1, {.checks = kCheckNone, .max_idle_steps = 4'400'000}).outcome.faults.size(), 1u);
+}
+
+// The first round that is different, against going round.
+TEST(Hangs, RoundsAreCalculated) {
+  uint64_t state = 1;
+  const auto random = [&](uint64_t most) {
+    return (state = state * 6364136223846793005u + 1442695040888963407u) >> 33 & most;
+  };
+  for (unsigned bits = 1; bits <= 8; ++bits)
+    for (int i = 0; i < 4000; ++i) {
+      const uint64_t most = (1u << bits) - 1, start = random(most), step = random(most);
+      const uint64_t length = random(most) + random(1);
+      std::optional<uint64_t> expected;
+      for (uint64_t n = 0, at = start; n <= most && !expected; ++n, at = (at + step) & most)
+        if (at < length) expected = n;
+      EXPECT_EQ(first_below(start, step, bits, length), expected)
+          << start << ' ' << step << ' ' << bits << ' ' << length;
+    }
+  EXPECT_EQ(first_below(5, 1, 64, 5), ~uint64_t{0} - 4);
+  EXPECT_EQ(first_below(1, 2, 64, 1), std::nullopt);
+  EXPECT_EQ(first_below(~uint64_t{0}, 3, 64, static_cast<unsigned __int128>(1) << 64), 0u);
+}
+
+// A loop that returns to no earlier state, does not count and has an exit is found only by the limit.
 TEST(Hangs, TheLimitOfIdleStepsIsNamed) {
   const std::string body =
-      "  mov.u32 %r1, 0;\na:\n  add.u32 %r1, %r1, 2;\n  setp.ne.u32 %p1, %r1, 1;\n  @%p1 bra a;\n  st.global.u32 "
-      "[%rd2], %r1;\n";
+      "  mov.u32 %r1, 1;\na:\n  mad.lo.u32 %r1, %r1, 1664525, 1013904223;\n  and.b32 %r2, %r1, 0xfffffffe;\n"
+      "  setp.ne.u32 %p1, %r2, 1;\n  @%p1 bra a;\n  st.global.u32 [%rd2], %r1;\n";
   const Ran ran = run(body, 32, 1, {.checks = kCheckNone, .max_idle_steps = 5'000'000});
   ASSERT_EQ(ran.outcome.faults.size(), 1u);
   EXPECT_EQ(ran.outcome.faults[0].kind, FaultKind::no_progress);
