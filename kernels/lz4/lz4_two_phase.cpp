@@ -1,7 +1,7 @@
 // LZ4 compression of pages in two kernels: lz4_match_page lists the matches of each page in global memory, and
 // lz4_encode_page writes the blocks. Together they produce the bytes of lz4_compress_page.
 //
-// The match lists can be inspected, and lz4_match_page can be combined with another encoder. docs/performance-log.md
+// The match lists can be inspected, and lz4_match_page can be combined with another encoder. docs/log/performance.md
 // has the cost: the lists go through global memory, and each page is staged twice.
 #include "kernels/kernels.hpp"
 #include "kernels/lz4/lz4_page.hpp"

@@ -30,7 +30,7 @@ Result<void> launch(const Kernel& kernel, const kernels::LaunchShape& shape, uin
 }
 
 // The page kernel uses a warp for each page and runs 28 of them on a multiprocessor. On an H200, one CTA for each page
-// is faster up to about twice that number: 5000 pages, not 10000 (docs/performance-log.md).
+// is faster up to about twice that number: 5000 pages, not 10000 (docs/log/performance.md).
 constexpr uint32_t kPagesAMultiprocessor = 2 * 28;
 
 }  // namespace
