@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""Follows every link of the pages: files and pictures exist, and headings that are linked to do.
+"""Follows every link of the pages: files and pictures exist, and headings that are linked to do. So do the sources that a
+page names in code, such as `analyzer/rules/rules.def`; the log of measurements may name what there was.
 
 usage: links.py REPO [--list]      (--list prints the addresses of other sites, which are not fetched)
 
@@ -16,6 +17,8 @@ import urllib.parse
 LINK = re.compile(r"!?\[(?:[^][]|\[[^][]*\])*\]\(<?([^()\s>]+)>?(?:\s+\"[^\"]*\")?\)")
 PICTURE = re.compile(r"<(?:img|a|source)\s[^>]*?(?:src|href|srcset)=\"([^\"]+)\"")
 CODE = re.compile(r"(`+)(?!`).+?(?<!`)\1(?!`)")
+
+SOURCE = re.compile(r"`((?:analyzer|builder|docs|fkr_tests|kernels|runtime|support|tools)/[^\s`…<>$]*)`")
 
 
 def text_lines(text):
@@ -44,6 +47,12 @@ def anchors(text):
     return found
 
 
+def braces(pattern):
+    """a/{b,c} as a/b and a/c"""
+    found = re.fullmatch(r"([^{}]*)\{([^{}]*)\}(.*)", pattern)
+    return [each for word in found[2].split(",") for each in braces(found[1] + word + found[3])] if found else [pattern]
+
+
 def pages(repo):
     listed = subprocess.run(["git", "-C", repo, "ls-files", "--cached", "--others", "--exclude-standard", "*.md"],
                             capture_output=True, text=True, check=False)
@@ -62,6 +71,12 @@ def faults(repo, others):
             # A link may have code for its text, and code may have what looks like a link.
             targets = [match[1] for match in LINK.finditer(line)
                        if not any(span.start() < match.start() and match.end() < span.end() for span in CODE.finditer(line))]
+            for source in SOURCE.findall(line) if "docs/log/" not in name and name.split("/")[0] != "fkr_tests" else ():
+                # "docs/rules/{F001,F002}.md" names two; a word in capitals stands for any, as does "*".
+                pattern = re.sub(r"\bNAME\b|F0xx", "*", source.rstrip("/"))
+                for each in braces(pattern):
+                    if not any(repo.glob(each)):
+                        yield f"{name}:{number}: `{source}`: there is no such file"
             others.update(re.findall(r"https?://[^\s()<>`\"]+", CODE.sub("", line)))
             for target in targets + PICTURE.findall(line):
                 where = f"{name}:{number}: {target}"
@@ -86,15 +101,15 @@ def self_check():
         repo = pathlib.Path(folder)
         (repo / "docs").mkdir()
         (repo / "README.md").write_text("# A `b` & c\n\n## Twice\n\n## Twice\n\n[x](docs/a.md) [x](docs/a.md#how-it-is) [x](#a-b--c)\n"
-                                        "`[x](none.md)` [`x`](docs/a.md)\n```\n[x](none.md)\n```\n<https://example.org> [x](https://example.org)\n")
+                                        "`docs/{a,a}.md` `docs/*.md` `[x](none.md)` [`x`](docs/a.md)\n```\n[x](none.md)\n```\n<https://example.org> [x](https://example.org)\n")
         (repo / "docs" / "a.md").write_text("## How it is\n")
         good = list(faults(repo, set()))
         (repo / "docs" / "a.md").write_text("[x](none.md) ![x](none.svg) [x](../README.md#none) [x](#none) [x](../README.md#twice)\n"
                                             '<img src="none.png"> [x](../../..)\n')
-        (repo / "README.md").write_text("## Twice\n\n## Twice\n")
+        (repo / "README.md").write_text("## Twice\n\n## Twice\n`docs/{a,none}.md`\n")
         bad = list(faults(repo, set()))
     assert not good, good
-    assert len(bad) == 7, bad
+    assert len(bad) == 8, bad
 
 
 self_check()
