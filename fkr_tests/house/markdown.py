@@ -45,7 +45,12 @@ def kinds(lines):
 
 def words_of(text):
     """Words, of which code in backticks and the text and target of a link are one as long as they are short."""
-    words = re.findall(r"(?:`[^`]{1,60}`|\[[^][]{1,50}\]\([^()\s]*\)|\S)+", text)
+    words = []
+    for word in re.findall(r"(?:`[^`]{1,60}`|\[[^][]{1,50}\]\([^()\s]*\)|\S)+", text):
+        if words and BEGINS_SOMETHING.match(word):
+            words[-1] += " " + word
+        else:
+            words.append(word)
     return words
 
 
@@ -54,7 +59,7 @@ def wrapped(first, rest, text):
     lines, line = [], first
     empty = True
     for word in words_of(text):
-        if not empty and len(line) + 1 + len(word) > COLUMNS and not BEGINS_SOMETHING.match(word):
+        if not empty and len(line) + 1 + len(word) > COLUMNS:
             lines.append(line)
             line, empty = rest, True
         line += word if empty else " " + word
