@@ -6,6 +6,7 @@ import re
 from mkdocs.structure.files import File
 
 REPO = pathlib.Path(__file__).resolve().parents[2]
+WIDE = {"requirements.md", "promises.md", "isa.md", "rules/index.md"}  # tables that need the room of the headings' list
 ABOVE = {"README.md": "index.md", "CHANGELOG.md": "CHANGELOG.md", "CONTRIBUTING.md": "CONTRIBUTING.md", "SECURITY.md": "SECURITY.md"}
 LINK = re.compile(r"(!?)\[((?:[^][]|\[[^][]*\])*)\]\(([^()\s]+)\)")
 
@@ -63,9 +64,12 @@ def on_files(files, config):
         text = (REPO / name).read_text(encoding="utf-8")
         files.append(File.generated(config, place, content=moved(text, name)))
     files.append(File.generated(config, "rules/index.md", content=rules_page()))
+    files.append(File.generated(config, "theme/site.css", abs_src_path=str(REPO / "tools" / "docs" / "theme" / "site.css")))
     return files
 
 
 def on_page_markdown(markdown, page, config, files):
     uri = page.file.src_uri
+    if uri in WIDE:
+        page.meta["hide"] = ["toc"]
     return markdown if uri in (*ABOVE.values(), "rules/index.md") else moved(markdown, f"docs/{uri}")
