@@ -1,19 +1,23 @@
 #!/usr/bin/env python3
-"""Draws the plots of docs/performance.md from the tables of measurements in docs/log/performance.md.
+"""Draws the plots of the documents from what was measured: docs/images/performance/*.svg from the tables of
+docs/log/performance.md, docs/images/lz4/*.svg from the stored baseline of ptx-bench, by its report.py.
 
-usage: plots.py [--check]      (writes docs/images/performance/*.svg; --check: compares with what is stored)
+usage: plots.py [--check]      (writes the pictures; --check: compares with what is stored)
 
 Nothing is typed in here: a plot names a section of the log, a table in it by words of its heading, and columns.
 """
 import math
 import pathlib
 import re
+import subprocess
 import sys
+import tempfile
 from xml.sax.saxutils import escape
 
 REPO = pathlib.Path(__file__).resolve().parents[2]
 LOG = REPO / "docs" / "log" / "performance.md"
-FOLDER = REPO / "docs" / "images" / "performance"
+IMAGES = REPO / "docs" / "images"
+BENCH = REPO / "tools" / "ptx-bench"
 OURS, PEER, CPU = "#1b6ca8", "#c8553d", "#8a8f98"
 WIDTH, LABELS, BAR, GAP = 800, 250, 20, 8
 
@@ -159,17 +163,27 @@ def bwt():
     return picture
 
 
+def pictures():
+    """(path, SVG) of each."""
+    for draw in (lz4, host, rans, bwt):
+        yield IMAGES / "performance" / f"{draw.__name__}.svg", draw().svg()
+    with tempfile.TemporaryDirectory() as folder:
+        subprocess.run([sys.executable, BENCH / "report.py", "plot", *sorted((BENCH / "baseline").glob("lz4_*h200.json"), reverse=True),
+                        "--out", folder], check=True, stdout=subprocess.DEVNULL)
+        for path in sorted(pathlib.Path(folder).glob("*.svg")):
+            yield IMAGES / "lz4" / path.name, path.read_text(encoding="utf-8")
+
+
 def main():
     different = []
-    for draw in (lz4, host, rans, bwt):
-        path, picture = FOLDER / f"{draw.__name__}.svg", draw().svg()
+    for path, picture in pictures():
         if "--check" not in sys.argv[1:]:
             path.parent.mkdir(parents=True, exist_ok=True)
             path.write_text(picture, encoding="utf-8")
         elif not path.exists() or path.read_text(encoding="utf-8") != picture:
             different.append(path.relative_to(REPO))
     for path in different:
-        print(f"{path} is not what {LOG.relative_to(REPO)} has; ./dev docs draws it anew", file=sys.stderr)
+        print(f"{path} is not what was measured; ./dev docs draws it anew", file=sys.stderr)
     return bool(different)
 
 

@@ -19,8 +19,8 @@ import sys
 from xml.sax.saxutils import escape
 
 SLOWER = 0.05
-COLOURS = ["#1b6ca8", "#c8553d", "#3a7d44", "#8e5ea2", "#b8860b", "#4d4d4d", "#d1495b", "#00798c"]
-WIDTH, HEIGHT, MARGIN = 760, 420, 60
+COLOURS = ["#1b6ca8", "#c8553d", "#3a7d44", "#8e5ea2", "#b8860b", "#4d4d4d", "#d1495b", "#00798c", "#7a5c3e"]
+WIDTH, HEIGHT, MARGIN, LEGEND = 820, 420, 60, 210
 
 
 def load(path):
@@ -93,7 +93,7 @@ class Chart:
     def place(self, x, y):
         across = (math.log2(x) - self.low[0]) / self.span[0]
         up = (math.log2(y) - self.low[1]) / self.span[1]
-        return MARGIN + across * (WIDTH - 3.6 * MARGIN), HEIGHT - MARGIN - up * (HEIGHT - 2 * MARGIN)
+        return MARGIN + across * (WIDTH - MARGIN - LEGEND), HEIGHT - MARGIN - up * (HEIGHT - 2 * MARGIN)
 
     def text(self, x, y, words, more=""):
         self.parts.append(f'<text x="{x:.1f}" y="{y:.1f}" font-size="11" {more}>{escape(words)}</text>')
@@ -106,11 +106,15 @@ class Chart:
             self.parts.append(f'<polyline points="{path}" fill="none" stroke="{colour}" stroke-width="2"/>')
         for (x, y), (_, value) in zip(places, points):
             self.parts.append(f'<circle cx="{x:.1f}" cy="{y:.1f}" r="3.5" fill="{colour}"><title>{escape(label)}: {value:.1f} GB/s</title></circle>')
-        self.text(WIDTH - 2.4 * MARGIN, MARGIN + 16 * index, label, f'fill="{colour}"')
+        self.text(WIDTH - LEGEND + 14, MARGIN + 16 * index, label, f'fill="{colour}"')
 
     def ticks(self, xs, ys, x_text):
+        last = -math.inf
         for x in xs:
             at, _ = self.place(x, 2**self.low[1])
+            if at - last < 26:  # the words would touch
+                continue
+            last = at
             self.text(at, HEIGHT - MARGIN + 16, x_text(x), 'text-anchor="middle"')
         for y in ys:
             _, at = self.place(2**self.low[0], y)
@@ -118,7 +122,7 @@ class Chart:
 
     def save(self, path):
         self.text(MARGIN, 24, self.title, 'font-weight="bold"')
-        self.text(WIDTH / 2, HEIGHT - 14, self.across, 'text-anchor="middle"')
+        self.text((WIDTH + MARGIN - LEGEND) / 2, HEIGHT - 14, self.across, 'text-anchor="middle"')
         self.text(8, MARGIN - 16, "GB/s")
         path.write_text(f'<svg xmlns="http://www.w3.org/2000/svg" width="{WIDTH}" height="{HEIGHT}" font-family="sans-serif">\n'
                         '<rect width="100%" height="100%" fill="white"/>\n' + "\n".join(self.parts) + "\n</svg>\n")
