@@ -32,6 +32,8 @@ def moved(text, source):
             return match[0]
         path = posixpath.normpath(posixpath.join(posixpath.dirname(source), path))
         place = place_of(path)
+        if not (REPO / path).exists():
+            return match[0]  # mkdocs says what is wrong
         if place is None:
             return words if path in words else f"{words} (`{path}`)"
         return f"{picture}[{words}]({posixpath.relpath(place, posixpath.dirname(place_of(source)) or '.')}{hash_}{anchor})"
