@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <array>
 
+#include "analyzer/ptx/word_order.hpp"
 #include "support/check.hpp"
 
 namespace ptxkit::ptx {
@@ -644,18 +645,18 @@ ModifierMatch match_modifiers(const Form& form, std::span<const OpcodeWord> word
       group_missing = {};
     }
     bool filled = false;
-    bool type_passed = false, space_passed = false;
+    bool passed[static_cast<size_t>(WordClass::none)] = {};
     for (size_t i = 0; i < count && !filled; ++i) {
       if ((claimed >> i & 1) != 0) continue;
-      // Only the first open type, and the first open space, may be taken: their order has a meaning.
-      bool& passed = words[i].word.kind == Word::Kind::type ? type_passed : space_passed;
-      const bool ordered = words[i].word.kind == Word::Kind::type || words[i].word.kind == Word::Kind::space;
-      if (ordered && passed) continue;
+      // Only the first open word of a class may be taken: their order has a meaning.
+      const WordClass of = class_of(words[i].word);
+      const bool is_ordered = of != WordClass::none;
+      if (is_ordered && passed[static_cast<size_t>(of)]) continue;
       if (is_alternative(slot.alternatives, words[i].text)) {
         claimed |= uint64_t{1} << i;
         filled = true;
       }
-      if (ordered) passed = true;
+      if (is_ordered) passed[static_cast<size_t>(of)] = true;
     }
     if (in_group) {
       if (filled) {

@@ -5,8 +5,8 @@
 //
 // Modifiers: slots separated by blanks. `.rn` is that word; `.{rn|rz}` one of several; `[.ftz]` may be left out,
 // `[.acquire .cta]` both or none;
-// `.$rnd` names a set of isa.cpp; a '*' inside a word stands for digits (m64n*k16). Types and state spaces fill their
-// slots in the order written; all other words may stand in any order, as ptxas has it.
+// `.$rnd` names a set of isa.cpp; a '*' inside a word stands for digits (m64n*k16). Types, state spaces and other words
+// of one class fill their slots in the order written; see word_order.hpp for the order of the others.
 //
 // Operands: items separated by commas, each a role and what narrows it. Roles:
 //   d   destination register; D the same, or `_`

@@ -7,6 +7,7 @@
 
 #include "analyzer/ptx/agreement.hpp"
 #include "analyzer/ptx/expectation.hpp"
+#include "analyzer/ptx/word_order.hpp"
 
 namespace ptxkit::ptx {
 
@@ -69,6 +70,13 @@ Verdict Validator::judge(const Instruction& pattern, std::string_view spelling, 
     verdict.candidates.push_back(candidate);
   }
   if (!verdict.candidates.empty()) {
+    if (const auto misplaced = misplaced_word(pattern.op, words)) {
+      verdict.kind = form_kind(pattern.op);
+      verdict.message =
+          fmt::format("'{}' has '.{}' where '.{}' is expected", spelling, misplaced->found, misplaced->expected);
+      verdict.candidates.clear();
+      return verdict;
+    }
     if (pattern.op == Op::cvta && bit_width(pattern.type()) == 32 && module_.address_size == 64) {
       verdict.kind = DiagnosticKind::address_register;
       verdict.message = fmt::format("'{}' converts addresses of 32 bits, the file's have 64", spelling);
