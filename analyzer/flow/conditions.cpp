@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "analyzer/ptx/facts.hpp"
+
 namespace ptxkit::flow {
 
 using ptx::Op;
@@ -34,7 +36,7 @@ Conditions::Conditions(const Ssa& ssa, const DominatorTree& dominators, const Lo
     if (last.op == Op::bra) {
       if (successors.size() != 2) continue;
       taken = successors[0] == block;
-    } else if (!ends_thread(last)) {
+    } else if (!ptx::ends_thread(last)) {
       continue;  // control goes on, whatever the guard
     }
     entry_[block] = {ssa.guard(graph.last(from)), taken != last.guard.negated};
@@ -90,8 +92,9 @@ bool is_bound(const Ssa& ssa, ValueId predicate) {
     const ptx::Instruction& instruction = *operation.instruction;
     const ptx::Function& function = ssa.graph().function();
     if (instruction.op == Op::setp) {
+      const ptx::Comparison comparison = ptx::comparison_of(function, instruction);
       const bool is_order = operation.source_count == 2 && ptx::kind(instruction.type()) != ptx::TypeKind::floating &&
-                            !function.has(instruction, ptx::Mod::eq) && !function.has(instruction, ptx::Mod::ne);
+                            comparison != ptx::Comparison::eq && comparison != ptx::Comparison::ne;
       if (!is_order) return false;
       continue;
     }

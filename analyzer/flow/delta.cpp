@@ -1,8 +1,9 @@
 #include "analyzer/flow/delta.hpp"
 
+#include "analyzer/ptx/facts.hpp"
+
 namespace ptxkit::flow {
 
-using ptx::Mod;
 using ptx::Op;
 using ptx::TypeKind;
 
@@ -107,8 +108,8 @@ std::optional<uint64_t> Delta::of(ValueId id, unsigned depth) {
       if (operation.source_count != 1 || function.operand_pool[operation.first_source].child_count) return std::nullopt;
       return input(0);
     case Op::cvt:
-      if (instruction.type_count < 2 || function.has(instruction, Mod::sat) || !is_integer(instruction.types[0]) ||
-          !is_integer(instruction.types[1]))
+      if (instruction.type_count < 2 || ptx::facts_of(function, instruction).saturates ||
+          !is_integer(instruction.types[0]) || !is_integer(instruction.types[1]))
         return std::nullopt;
       return input(0);
     case Op::add:
@@ -119,7 +120,8 @@ std::optional<uint64_t> Delta::of(ValueId id, unsigned depth) {
     }
     case Op::mul:
     case Op::mad: {
-      if (!is_integer(instruction.type()) || function.has(instruction, Mod::hi)) return std::nullopt;
+      if (!is_integer(instruction.type()) || ptx::facts_of(function, instruction).product == ptx::Product::high)
+        return std::nullopt;
       const auto x = product(operation, width, depth);
       const auto y = instruction.op == Op::mad ? input(2) : std::optional<uint64_t>(0);
       return x && y ? std::optional((*x + *y) & 0xff) : std::nullopt;

@@ -5,12 +5,11 @@
 #include <algorithm>
 #include <array>
 
-#include "analyzer/flow/effects.hpp"
 #include "analyzer/flow/transfer.hpp"
+#include "analyzer/ptx/facts.hpp"
 
 namespace ptxkit::flow {
 
-using ptx::Mod;
 using ptx::Op;
 using ptx::OperandKind;
 using ptx::Space;
@@ -159,10 +158,10 @@ Domain::Domain(const ptx::Module& module, const Ssa& ssa, const LaunchShape& sha
           mark(use.id);
         } else {
           const ptx::Instruction& instruction = ssa.graph().function().instructions[use.id];
-          for_each_register(ssa.graph().function(), instruction,
-                            [&](uint32_t index, const ptx::Operand&, bool written) {
-                              if (written) mark(ssa.at(index));
-                            });
+          ptx::for_each_register(ssa.graph().function(), instruction,
+                                 [&](uint32_t index, const ptx::Operand&, bool written) {
+                                   if (written) mark(ssa.at(index));
+                                 });
         }
       }
     }
@@ -542,7 +541,7 @@ Fact Domain::computed(const Operation& operation, ValueId id) {
       const unsigned from_width = ptx::bit_width(from), to_width = ptx::bit_width(to);
       const bool integers = ptx::kind(to) != ptx::TypeKind::floating && ptx::kind(from) != ptx::TypeKind::floating &&
                             ptx::kind(to) != ptx::TypeKind::packed && ptx::kind(from) != ptx::TypeKind::packed;
-      if (!integers || function.has(instruction, Mod::sat)) return unknown(width);
+      if (!integers || ptx::facts_of(function, instruction).saturates) return unknown(width);
       const Fact a = input(0, from_width);
       const bool is_signed = ptx::kind(from) == ptx::TypeKind::signed_int;
       if (a.base != kNoBase) {

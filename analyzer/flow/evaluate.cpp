@@ -3,9 +3,11 @@
 #include <algorithm>
 #include <functional>
 
+#include "analyzer/ptx/facts.hpp"
+
 namespace ptxkit::flow {
 
-using ptx::Mod;
+using ptx::Comparison;
 using ptx::Op;
 using ptx::SpecialRegister;
 using ptx::TypeKind;
@@ -29,20 +31,31 @@ std::optional<bool> compare(const ptx::Function& function, const ptx::Instructio
   if (kind == TypeKind::floating || kind == TypeKind::packed || width == 0) return std::nullopt;
   a &= low_mask(width);
   b &= low_mask(width);
-  auto has = [&](Mod mod) { return function.has(instruction, mod); };
-  if (has(Mod::eq)) return a == b;
-  if (has(Mod::ne)) return a != b;
   const bool less = kind == TypeKind::signed_int ? sign_extended(a, width) < sign_extended(b, width) : a < b;
-  if (has(Mod::lt)) return less;
-  if (has(Mod::le)) return less || a == b;
-  if (has(Mod::gt)) return !less && a != b;
-  if (has(Mod::ge)) return !less;
-  // lo, ls, hi, hs compare unsigned whatever the type.
-  if (has(Mod::lo)) return a < b;
-  if (has(Mod::ls)) return a <= b;
-  if (has(Mod::hi)) return a > b;
-  if (has(Mod::hs)) return a >= b;
-  return std::nullopt;
+  switch (ptx::comparison_of(function, instruction)) {
+    case Comparison::eq:
+      return a == b;
+    case Comparison::ne:
+      return a != b;
+    case Comparison::lt:
+      return less;
+    case Comparison::le:
+      return less || a == b;
+    case Comparison::gt:
+      return !less && a != b;
+    case Comparison::ge:
+      return !less;
+    case Comparison::lo:
+      return a < b;
+    case Comparison::ls:
+      return a <= b;
+    case Comparison::hi:
+      return a > b;
+    case Comparison::hs:
+      return a >= b;
+    default:
+      return std::nullopt;
+  }
 }
 
 namespace {
@@ -50,10 +63,11 @@ namespace {
 // The answer where it is the same for all numbers of two ranges.
 std::optional<bool> compare_ranges(const ptx::Function& function, const ptx::Instruction& instruction, const Range& a,
                                    const Range& b) {
-  const bool is_equality = function.has(instruction, Mod::eq) || function.has(instruction, Mod::ne);
+  const Comparison comparison = ptx::comparison_of(function, instruction);
+  const bool is_equality = comparison == Comparison::eq || comparison == Comparison::ne;
   if (is_equality && (a.low != a.high || b.low != b.high)) {
     if (a.low <= b.high && b.low <= a.high) return std::nullopt;
-    return function.has(instruction, Mod::ne);
+    return comparison == Comparison::ne;
   }
   // Signed numbers are in the order of their bits where none is negative.
   const uint64_t most = low_mask(ptx::bit_width(instruction.type()) - 1);
@@ -269,7 +283,8 @@ Column Evaluator::result(ValueId id, unsigned depth) {
   auto unary = [&](const Column& a, auto&& apply) -> Column {
     return Column::combine([&](const Bits& x) { return x ? Bits(apply(*x) & mask) : std::nullopt; }, a);
   };
-  const bool is_high = function.has(instruction, Mod::hi), is_wide = function.has(instruction, Mod::wide);
+  const ptx::Facts facts = ptx::facts_of(function, instruction);
+  const bool is_high = facts.product == ptx::Product::high, is_wide = facts.product == ptx::Product::wide;
   auto product = [&](uint64_t a, uint64_t b) -> Bits {
     if (is_high) {
       if (bits != 32) return std::nullopt;
@@ -298,7 +313,7 @@ Column Evaluator::result(ValueId id, unsigned depth) {
     case Op::cvta:
       return input(0, width);
     case Op::cvt: {
-      if (instruction.type_count < 2 || function.has(instruction, Mod::sat)) return {};
+      if (instruction.type_count < 2 || facts.saturates) return {};
       const ptx::Type to = instruction.types[0], from = instruction.types[1];
       if (ptx::kind(to) == TypeKind::floating || ptx::kind(from) == TypeKind::floating) return {};
       const unsigned to_bits = ptx::bit_width(to), from_bits = ptx::bit_width(from);

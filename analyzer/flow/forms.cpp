@@ -2,9 +2,10 @@
 
 #include <algorithm>
 
+#include "analyzer/ptx/facts.hpp"
+
 namespace ptxkit::flow {
 
-using ptx::Mod;
 using ptx::Op;
 using ptx::TypeKind;
 
@@ -142,7 +143,7 @@ Form Forms::of(const Source& source, unsigned width) {
   }
 }
 
-Form Forms::address(const Access& access) {
+Form Forms::address(const ptx::Access& access) {
   const Ssa& ssa = domain_->ssa();
   const Source base = address_base(ssa, access.address);
   const unsigned width = base.kind == Source::Kind::value ? width_of(ssa, base.id) : 64;
@@ -204,8 +205,9 @@ Form Forms::compute(ValueId id, size_t max_terms) {
     Form a = number(i, type_width), b = number(j, type_width);
     if (a.modulus_bits == 0 || b.modulus_bits == 0) return std::nullopt;
     if (!a.is_constant() && !b.is_constant()) return std::nullopt;
-    if (function.has(instruction, Mod::hi)) return std::nullopt;
-    if (function.has(instruction, Mod::wide)) {
+    const ptx::Product half = ptx::facts_of(function, instruction).product;
+    if (half == ptx::Product::high) return std::nullopt;
+    if (half == ptx::Product::wide) {
       a = widen(a, type_width, kind == TypeKind::signed_int);
       b = widen(b, type_width, kind == TypeKind::signed_int);
       if (kind != TypeKind::signed_int) {
@@ -281,7 +283,7 @@ Form Forms::compute(ValueId id, size_t max_terms) {
       return sum(a, b);
     }
     case Op::cvt: {
-      if (instruction.type_count < 2 || !known(0) || function.has(instruction, Mod::sat)) return as_atom(id);
+      if (instruction.type_count < 2 || !known(0) || ptx::facts_of(function, instruction).saturates) return as_atom(id);
       const ptx::Type to = instruction.types[0], from = instruction.types[1];
       if (ptx::kind(to) == TypeKind::floating || ptx::kind(from) == TypeKind::floating ||
           ptx::kind(to) == TypeKind::packed || ptx::kind(from) == TypeKind::packed)

@@ -14,8 +14,8 @@
 #include <vector>
 
 #include "analyzer/flow/domain.hpp"
-#include "analyzer/flow/effects.hpp"
 #include "analyzer/flow/loops.hpp"
+#include "analyzer/ptx/facts.hpp"
 
 namespace ptxkit::flow {
 
@@ -69,7 +69,7 @@ class Forms {
   const Loops& loops() const { return *loops_; }
   Form of(ValueId id) const;
   Form of(const Source& source, unsigned width);
-  Form address(const Access& access);  // the displacement included
+  Form address(const ptx::Access& access);  // the displacement included
   // With every induction variable written as start + step * iteration.
   Form expand(const Form& form);
   // With every x & (2^k - 1) written as x, where that leaves the form right modulo 2^limit_bits: p - (p & 15) is then 0

@@ -3,7 +3,7 @@
 
 #include <algorithm>
 
-#include "analyzer/flow/effects.hpp"
+#include "analyzer/ptx/facts.hpp"
 
 namespace ptxkit::flow {
 
@@ -34,7 +34,9 @@ bool never_returns(const ptx::Function& function, const ptx::Instruction& instru
   return false;
 }
 
-bool ends_block(const ptx::Instruction& instruction) { return is_branch(instruction) || ends_thread(instruction); }
+bool ends_block(const ptx::Instruction& instruction) {
+  return ptx::is_branch(instruction) || ptx::ends_thread(instruction);
+}
 
 }  // namespace
 
@@ -67,8 +69,8 @@ Graph::Graph(const ptx::Function& function) : function_(&function) {
     };
     const ptx::Instruction& last = function.instructions[block.end - 1];
     const bool guarded = static_cast<bool>(last.guard);
-    if (is_branch(last)) for_each_target(function, last, connect);
-    if (ends_thread(last)) block.exits = true;
+    if (ptx::is_branch(last)) for_each_target(function, last, connect);
+    if (ptx::ends_thread(last)) block.exits = true;
     if (guarded || (!ends_block(last) && !never_returns(function, last))) connect(block.end);
     block.successor_count = static_cast<uint32_t>(successors_.size()) - block.first_successor;
   }

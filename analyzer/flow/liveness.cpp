@@ -3,7 +3,7 @@
 
 #include <algorithm>
 
-#include "analyzer/flow/effects.hpp"
+#include "analyzer/ptx/facts.hpp"
 
 namespace ptxkit::flow {
 
@@ -38,10 +38,10 @@ Pressure pressure(const Ssa& ssa) {
     for (ptx::InstructionId id = graph.block(block).end; id-- > graph.block(block).first;) {
       const ptx::Instruction& instruction = function.instructions[id];
       if (!instruction.guard)
-        for_each_register(function, instruction, [&](uint32_t, const ptx::Operand& operand, bool written) {
+        ptx::for_each_register(function, instruction, [&](uint32_t, const ptx::Operand& operand, bool written) {
           if (written) live[operand.id / 64] &= ~(uint64_t{1} << (operand.id % 64));
         });
-      for_each_register(function, instruction, [&](uint32_t, const ptx::Operand& operand, bool written) {
+      ptx::for_each_register(function, instruction, [&](uint32_t, const ptx::Operand& operand, bool written) {
         if (!written) live[operand.id / 64] |= uint64_t{1} << (operand.id % 64);
       });
       if (instruction.guard) live[instruction.guard.reg / 64] |= uint64_t{1} << (instruction.guard.reg % 64);
@@ -79,8 +79,8 @@ Pressure pressure(const Ssa& ssa) {
           before[reg / 64] ^= uint64_t{1} << (reg % 64);
         };
         const ptx::Instruction& instruction = function.instructions[id];
-        for_each_register(function, instruction,
-                          [&](uint32_t, const ptx::Operand& operand, bool) { update(operand.id); });
+        ptx::for_each_register(function, instruction,
+                               [&](uint32_t, const ptx::Operand& operand, bool) { update(operand.id); });
         if (instruction.guard) update(instruction.guard.reg);
       }
       if (alive > worst.words) worst = {alive, id};

@@ -1,6 +1,6 @@
 #include "analyzer/flow/operation.hpp"
 
-#include "analyzer/flow/effects.hpp"
+#include "analyzer/ptx/facts.hpp"
 
 namespace ptxkit::flow {
 

@@ -5,10 +5,10 @@
 #include <bit>
 
 #include "analyzer/flow/transfer.hpp"
+#include "analyzer/ptx/facts.hpp"
 
 namespace ptxkit::flow {
 
-using ptx::Mod;
 using ptx::Op;
 using ptx::TypeKind;
 
@@ -38,8 +38,8 @@ std::vector<TestedBits> tested_bits(const Ssa& ssa, const Condition& condition) 
   if (predicate.kind != Value::Kind::result || predicate.old != kNone) return {};
   const Operation test = operation_of(ssa, condition.predicate);
   if (test.instruction->op != Op::setp || test.source_count != 2 || test.part != 0) return {};
-  const bool equal = function.has(*test.instruction, Mod::eq), differ = function.has(*test.instruction, Mod::ne);
-  if (!(equal && condition.expected) && !(differ && !condition.expected)) return {};
+  const ptx::Comparison comparison = ptx::comparison_of(function, *test.instruction);
+  if (comparison != (condition.expected ? ptx::Comparison::eq : ptx::Comparison::ne)) return {};
   const Source left = source_of(ssa, test.first_source), right = source_of(ssa, test.first_source + 1);
   if (right.kind != Source::Kind::constant || left.kind != Source::Kind::value) return {};
   if (!is_number(test.instruction->type())) return {};
@@ -74,7 +74,7 @@ std::vector<TestedBits> tested_bits(const Ssa& ssa, const Condition& condition) 
     } else if (instruction.op == Op::mov && operation.source_count == 1) {
       push(0, bits);
     } else if (instruction.op == Op::cvt && instruction.type_count == 2 && is_number(instruction.types[1]) &&
-               !function.has(instruction, Mod::sat)) {
+               !ptx::facts_of(function, instruction).saturates) {
       push(0,
            keep(bits, low_mask(std::min(ptx::bit_width(instruction.types[0]), ptx::bit_width(instruction.types[1])))));
     }
@@ -159,7 +159,8 @@ Fact Refinement::computed(ValueId id, unsigned depth) const {
       if (operation.source_count != 1 || source_of(ssa, operation.first_source).kind == Source::Kind::none) return {};
       return input(0, width);
     case Op::cvt: {
-      if (instruction.type_count < 2 || !is_number(instruction.types[1]) || function.has(instruction, Mod::sat))
+      if (instruction.type_count < 2 || !is_number(instruction.types[1]) ||
+          ptx::facts_of(function, instruction).saturates)
         return {};
       const unsigned to = ptx::bit_width(instruction.types[0]), from = ptx::bit_width(instruction.types[1]);
       Bits bits = truncate(plain(0, from).bits, from);

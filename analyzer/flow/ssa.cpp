@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "analyzer/flow/effects.hpp"
+#include "analyzer/ptx/facts.hpp"
 
 namespace ptxkit::flow {
 
@@ -34,7 +34,7 @@ Occurrences collect(const Graph& graph) {
       for (InstructionId i = graph.block(block).first; i < graph.block(block).end; ++i) {
         const ptx::Instruction& instruction = function.instructions[i];
         if (instruction.guard) on_use(instruction.guard.reg, Place{block, i});
-        for_each_register(function, instruction, [&](uint32_t, const ptx::Operand& operand, bool written) {
+        ptx::for_each_register(function, instruction, [&](uint32_t, const ptx::Operand& operand, bool written) {
           if (written)
             on_def(operand.id, Place{block, i});
           else
@@ -198,10 +198,10 @@ void Ssa::rename(const DominatorTree& dominators) {
     for (InstructionId i = graph.block(block).first; i < graph.block(block).end; ++i) {
       const ptx::Instruction& instruction = function.instructions[i];
       if (instruction.guard) guard_values_[i] = read(instruction.guard.reg);
-      for_each_register(function, instruction, [&](uint32_t index, const ptx::Operand& operand, bool written) {
+      ptx::for_each_register(function, instruction, [&](uint32_t index, const ptx::Operand& operand, bool written) {
         if (!written) operand_values_[index] = read(operand.id);
       });
-      for_each_register(function, instruction, [&](uint32_t index, const ptx::Operand& operand, bool written) {
+      ptx::for_each_register(function, instruction, [&](uint32_t index, const ptx::Operand& operand, bool written) {
         if (!written) return;
         Value value{.kind = Value::Kind::result, .reg = operand.id, .block = block, .instruction = i, .operand = index};
         if (instruction.guard) value.old = read(operand.id);
@@ -233,9 +233,10 @@ void Ssa::collect_uses() {
     for (const BlockId block : graph_->reverse_postorder())
       for (InstructionId i = graph_->block(block).first; i < graph_->block(block).end; ++i) {
         if (guard_values_[i] != kNone) visit(guard_values_[i], Use{Use::Kind::guard, i, kNone});
-        for_each_register(function, function.instructions[i], [&](uint32_t index, const ptx::Operand&, bool written) {
-          if (!written) visit(operand_values_[index], Use{Use::Kind::operand, i, index});
-        });
+        ptx::for_each_register(function, function.instructions[i],
+                               [&](uint32_t index, const ptx::Operand&, bool written) {
+                                 if (!written) visit(operand_values_[index], Use{Use::Kind::operand, i, index});
+                               });
       }
     for (ValueId id = 0; id < values_.size(); ++id) {
       if (values_[id].kind == Value::Kind::phi)
@@ -256,9 +257,10 @@ void Ssa::collect_uses() {
   for (const BlockId block : graph_->reverse_postorder()) {
     for (const ValueId phi : phis(block)) order_.push_back(phi);
     for (InstructionId i = graph_->block(block).first; i < graph_->block(block).end; ++i)
-      for_each_register(function, function.instructions[i], [&](uint32_t index, const ptx::Operand&, bool written) {
-        if (written) order_.push_back(operand_values_[index]);
-      });
+      ptx::for_each_register(function, function.instructions[i],
+                             [&](uint32_t index, const ptx::Operand&, bool written) {
+                               if (written) order_.push_back(operand_values_[index]);
+                             });
   }
 }
 

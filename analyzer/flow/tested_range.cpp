@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <utility>
 
+#include "analyzer/ptx/facts.hpp"
+
 namespace ptxkit::flow {
 
 using ptx::Op;
@@ -27,11 +29,14 @@ std::optional<TestedRange> tested_range(const Domain& domain, const Condition& c
   if (!fact.reached || fact.base != kNoBase || (is_signed && (fact.high > most / 2 || bound > most / 2)))
     return std::nullopt;
   // What holds of the value: less than, equal to, greater than the bound.
-  using ptx::Mod;
-  const auto has = [&](Mod mod) { return ssa.graph().function().has(instruction, mod); };
-  bool less = has(Mod::lt) || has(Mod::le) || has(Mod::ne) || has(Mod::lo) || has(Mod::ls);
-  bool equal = has(Mod::le) || has(Mod::ge) || has(Mod::eq) || has(Mod::ls) || has(Mod::hs);
-  bool greater = has(Mod::gt) || has(Mod::ge) || has(Mod::ne) || has(Mod::hi) || has(Mod::hs);
+  using enum ptx::Comparison;
+  const ptx::Comparison comparison = ptx::comparison_of(ssa.graph().function(), instruction);
+  const auto is_one_of = [&](std::initializer_list<ptx::Comparison> all) {
+    return std::ranges::find(all, comparison) != all.end();
+  };
+  bool less = is_one_of({lt, le, ne, lo, ls});
+  bool equal = is_one_of({le, ge, eq, ls, hs});
+  bool greater = is_one_of({gt, ge, ne, hi, hs});
   if (!less && !equal && !greater) return std::nullopt;
   const bool is_opposite = (test.part == 1) == condition.expected;  // the second predicate is the opposite of the first
   if (is_opposite) less = !less, equal = !equal, greater = !greater;

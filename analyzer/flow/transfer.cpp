@@ -2,9 +2,10 @@
 
 #include <algorithm>
 
+#include "analyzer/ptx/facts.hpp"
+
 namespace ptxkit::flow {
 
-using ptx::Mod;
 using ptx::Op;
 using ptx::TypeKind;
 
@@ -51,9 +52,9 @@ Fact integer_multiply(const ptx::Function& function, const ptx::Instruction& ins
                       unsigned width) {
   const unsigned from = ptx::bit_width(instruction.type());
   const TypeKind kind = ptx::kind(instruction.type());
-  if (kind == TypeKind::floating || kind == TypeKind::packed || function.has(instruction, Mod::hi))
-    return unknown(width);
-  const bool wide = function.has(instruction, Mod::wide);
+  const ptx::Product product = ptx::facts_of(function, instruction).product;
+  if (kind == TypeKind::floating || kind == TypeKind::packed || product == ptx::Product::high) return unknown(width);
+  const bool wide = product == ptx::Product::wide;
   Bits x = truncate(a.bits, from), y = truncate(b.bits, from);
   if (wide && kind == TypeKind::signed_int) {
     x = sign_extend(x, from);
@@ -148,8 +149,9 @@ Fact number_operation(const ptx::Function& function, const Operation& operation,
       if (!has(3) || !is_constant(inputs[2]) || inputs[2].low >= 32) return unknown(width);
       const unsigned count = static_cast<unsigned>(inputs[2].low);
       const Bits whole = bit_or(truncate(inputs[0].bits, 32), shift_left(truncate(inputs[1].bits, 32), 32));
-      return number(function.has(instruction, Mod::l) ? shift_right(whole, 32 - count) : shift_right(whole, count), 0,
-                    low_mask(width), width);
+      return number(
+          ptx::facts_of(function, instruction).shifts_left ? shift_right(whole, 32 - count) : shift_right(whole, count),
+          0, low_mask(width), width);
     }
     case Op::min:
     case Op::max: {

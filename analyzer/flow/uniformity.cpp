@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "analyzer/flow/effects.hpp"
+#include "analyzer/ptx/facts.hpp"
 
 namespace ptxkit::flow {
 
@@ -45,7 +45,7 @@ Uniformity UniformityAnalysis::branch(BlockId block) const {
   const ptx::InstructionId last = ssa.graph().last(block);
   const ptx::Instruction& instruction = ssa.graph().function().instructions[last];
   Uniformity level = Uniformity::uniform;
-  if (ssa.guard(last) != kNone && (is_branch(instruction) || ends_thread(instruction)))
+  if (ssa.guard(last) != kNone && (ptx::is_branch(instruction) || ptx::ends_thread(instruction)))
     level = levels_[ssa.guard(last)];
   if (instruction.op == Op::brx) level = std::max(level, of(source_of(ssa, instruction.first_operand)));
   return level;
@@ -150,7 +150,7 @@ Uniformity UniformityAnalysis::transfer(ValueId id) const {
   const Operation operation = operation_of(ssa, id);
   const ptx::Instruction& instruction = *operation.instruction;
   Uniformity level = Uniformity::uniform;
-  for_each_register(function, instruction, [&](uint32_t index, const ptx::Operand&, bool written) {
+  ptx::for_each_register(function, instruction, [&](uint32_t index, const ptx::Operand&, bool written) {
     if (!written) level = std::max(level, levels_[ssa.at(index)]);
   });
   for (unsigned i = 0; i < operation.source_count; ++i) {
@@ -177,7 +177,7 @@ Uniformity UniformityAnalysis::transfer(ValueId id) const {
     case Op::activemask:
       return within_warp;
     case Op::match:
-      return function.has(instruction, Mod::all) ? within_warp : Uniformity::divergent;
+      return ptx::facts_of(function, instruction).vote == ptx::Vote::all ? within_warp : Uniformity::divergent;
     case Op::bar:
     case Op::barrier:
       return Uniformity::uniform;  // .red: one result for the CTA
@@ -188,8 +188,8 @@ Uniformity UniformityAnalysis::transfer(ValueId id) const {
       // Every lane reads lane `b`: the same value where that is the same lane.
       const Source lane = source_of(ssa, operation.first_source + 1);
       const Source clamp = source_of(ssa, operation.first_source + 2);
-      if (function.has(instruction, Mod::idx) && of(lane) <= Uniformity::warp && clamp.kind == Source::Kind::constant &&
-          clamp.constant == 31)
+      const bool is_indexed = ptx::facts_of(function, instruction).shuffle == ptx::Shuffle::index;
+      if (is_indexed && of(lane) <= Uniformity::warp && clamp.kind == Source::Kind::constant && clamp.constant == 31)
         return within_warp;
       return level <= Uniformity::warp ? level : Uniformity::divergent;
     }

@@ -6,10 +6,10 @@
 #include <fmt/format.h>
 
 #include "analyzer/flow/dominators.hpp"
-#include "analyzer/flow/effects.hpp"
 #include "analyzer/flow/graph.hpp"
 #include "analyzer/flow/loops.hpp"
 #include "analyzer/inspect/layers.hpp"
+#include "analyzer/ptx/facts.hpp"
 #include "analyzer/ptx/print.hpp"
 #include "support/printable.hpp"
 

@@ -12,12 +12,13 @@
 #include "analyzer/flow/graph.hpp"
 #include "analyzer/flow/loops.hpp"
 #include "analyzer/inspect/module_info.hpp"
+#include "analyzer/ptx/facts.hpp"
 #include "support/printable.hpp"
 
 namespace ptxkit::inspect {
 namespace {
 
-using flow::AccessKind;
+using ptx::AccessKind;
 using ptx::Function;
 using ptx::Instruction;
 using ptx::Op;
@@ -33,7 +34,7 @@ void count_accesses(const Function& function, ptx::InstructionId id, Accesses& a
     ++accesses[{Space::param, kind, instruction.vector * ptx::byte_width(instruction.type())}];
     return;
   }
-  const flow::Accesses found = flow::memory_accesses(function, id);
+  const ptx::Accesses found = ptx::accesses_of(function, id);
   for (unsigned i = 0; i < found.count; ++i) {
     ++accesses[{found.items[i].space, found.items[i].kind, found.items[i].extent_bytes}];
   }
@@ -152,16 +153,11 @@ nlohmann::ordered_json json_of(const FunctionStatistics& statistics) {
 }  // namespace
 
 std::string kind_of(std::string_view spelling) {
-  std::string kind;
-  for (size_t begin = 0; begin <= spelling.size();) {
-    const size_t end = std::min(spelling.find('.', begin), spelling.size());
-    const std::string_view word = spelling.substr(begin, end - begin);
-    begin = end + 1;
-    const ptx::Word meaning = ptx::find_word(word);
-    const bool says_width = meaning.kind == ptx::Word::Kind::type || meaning.kind == ptx::Word::Kind::vector;
-    if (says_width && !kind.empty()) continue;
-    if (!kind.empty()) kind += '.';
-    kind += word;
+  const ptx::Opcode opcode = ptx::read_opcode(spelling);
+  std::string kind(ptx::text(opcode.op));
+  for (const ptx::OpcodeWord& each : opcode.words) {
+    const bool says_width = each.word.kind == ptx::Word::Kind::type || each.word.kind == ptx::Word::Kind::vector;
+    if (!says_width) kind.append(".").append(each.text);
   }
   return kind;
 }
@@ -175,12 +171,12 @@ FunctionStatistics statistics_of(const ptx::Module& module, const Function& func
   for (ptx::InstructionId id = 0; id < function.instructions.size(); ++id) {
     const Instruction& instruction = function.instructions[id];
     ++statistics.mix[kind_of(instruction.spelling)];
-    statistics.branch_count += flow::is_branch(instruction);
+    statistics.branch_count += ptx::is_branch(instruction);
     statistics.call_count += instruction.op == Op::call;
     const bool is_barrier = instruction.op == Op::bar || instruction.op == Op::barrier;
-    const bool is_cta_barrier = flow::is_cta_barrier(function, instruction);
+    const bool is_cta_barrier = ptx::is_cta_barrier(function, instruction);
     statistics.cta_barrier_count += is_cta_barrier;
-    statistics.warp_barrier_count += is_barrier && !is_cta_barrier && flow::is_warp_barrier(function, instruction);
+    statistics.warp_barrier_count += is_barrier && !is_cta_barrier && ptx::is_warp_barrier(function, instruction);
     count_accesses(function, id, accesses);
   }
   for (const auto& [key, count] : accesses) {

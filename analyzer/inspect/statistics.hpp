@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "analyzer/flow/effects.hpp"
+#include "analyzer/ptx/facts.hpp"
 #include "analyzer/ptx/tree.hpp"
 
 namespace ptxkit::inspect {
@@ -20,7 +20,7 @@ struct RegisterCount {
 // Accesses of one kind to one space that move `bytes` per thread each; 0 where other operands say how many (bulk
 // copies, tensor maps) or a warp shares them.
 struct AccessCount {
-  flow::AccessKind kind = flow::AccessKind::load;
+  ptx::AccessKind kind = ptx::AccessKind::load;
   ptx::Space space = ptx::Space::generic;
   uint32_t bytes = 0;
   uint32_t count = 0;

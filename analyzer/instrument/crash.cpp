@@ -10,7 +10,7 @@
 #include "analyzer/analyze/analysis.hpp"
 #include "analyzer/analyze/place.hpp"
 #include "analyzer/evidence/evidence.hpp"
-#include "analyzer/flow/effects.hpp"
+#include "analyzer/ptx/facts.hpp"
 #include "support/plural.hpp"
 #include "support/printable.hpp"
 
@@ -103,7 +103,7 @@ std::vector<Suspect> from_accesses(const ptx::Module& module, const std::vector<
   std::vector<Suspect> suspects;
   for (const ptx::Function& function : module.functions) {
     for (ptx::InstructionId id = 0; id < function.instructions.size(); ++id) {
-      if (flow::memory_accesses(function, id).count == 0) continue;
+      if (ptx::accesses_of(function, id).count == 0) continue;
       Suspect suspect = suspect_at(module, function, id, ending.error == kMisalignedAddress ? "F051" : "F054",
                                    "no rule refutes this access, but it comes after a last marker");
       if (std::ranges::binary_search(lines, suspect.line)) suspects.push_back(std::move(suspect));

@@ -10,9 +10,9 @@
 
 #include "analyzer/analyze/identity.hpp"
 #include "analyzer/analyze/place.hpp"
-#include "analyzer/flow/effects.hpp"
 #include "analyzer/flow/graph.hpp"
 #include "analyzer/ptx/diagnostic.hpp"
+#include "analyzer/ptx/facts.hpp"
 #include "support/printable.hpp"
 
 namespace ptxkit::instrument {
@@ -56,14 +56,14 @@ std::optional<MarkerKind> kind_of(const Module& module, const Function& function
     default:
       break;
   }
-  if (flow::ends_thread(instruction)) {
+  if (ptx::ends_thread(instruction)) {
     const bool leaves = function.is_entry || instruction.op != ptx::Op::ret;
     return leaves && instruction.op != ptx::Op::trap ? std::optional(MarkerKind::exit) : std::nullopt;
   }
-  const flow::Accesses accesses = flow::memory_accesses(function, id);
+  const ptx::Accesses accesses = ptx::accesses_of(function, id);
   if (accesses.count == 0) return std::nullopt;
   const bool only_loads = std::all_of(accesses.items, accesses.items + accesses.count,
-                                      [](const flow::Access& access) { return access.kind == ptx::AccessKind::load; });
+                                      [](const ptx::Access& access) { return access.kind == ptx::AccessKind::load; });
   return only_loads ? MarkerKind::load : MarkerKind::store;
 }
 

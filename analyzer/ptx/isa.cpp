@@ -14,14 +14,7 @@ constexpr uint8_t destinations(std::string_view items) {
   constexpr std::string_view kDestinations = "dDqQw_";
   uint8_t count = 0;
   while (!items.empty()) {
-    size_t end = 0;
-    for (int depth = 0; end < items.size() && (depth > 0 || items[end] != ','); ++end) {
-      if (items[end] == '{' || items[end] == '[' || items[end] == '(') ++depth;
-      if (items[end] == '}' || items[end] == ']' || items[end] == ')') --depth;
-    }
-    std::string_view item = items.substr(0, end);
-    items.remove_prefix(end < items.size() ? end + 1 : end);
-    while (item.starts_with(' ')) item.remove_prefix(1);
+    std::string_view item = next_item(items);
     if (const size_t name = item.find('='); name < item.find_first_of("{[")) item.remove_prefix(name + 1);
     if (item.starts_with('{')) item.remove_prefix(1);
     if (item.empty() || kDestinations.find(item.front()) == std::string_view::npos) break;

@@ -57,6 +57,19 @@ struct Form {
   uint8_t destination_count = 0;
 };
 
+// The next of a row's operand items, which `rest` loses: "policy=a:u64@L2::cache_hint".
+constexpr std::string_view next_item(std::string_view& rest) {
+  size_t end = 0;
+  for (int depth = 0; end < rest.size() && (depth > 0 || rest[end] != ','); ++end) {
+    if (rest[end] == '{' || rest[end] == '[' || rest[end] == '(') ++depth;
+    if (rest[end] == '}' || rest[end] == ']' || rest[end] == ')') --depth;
+  }
+  std::string_view item = rest.substr(0, end);
+  rest.remove_prefix(end < rest.size() ? end + 1 : end);
+  while (item.starts_with(' ')) item.remove_prefix(1);
+  return item;
+}
+
 std::span<const Form> all_forms();
 std::span<const Form> forms_of(Op op);
 

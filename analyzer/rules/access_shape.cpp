@@ -14,9 +14,8 @@
 
 namespace ptxkit::rules {
 
-using flow::Access;
-using flow::AccessKind;
-using ptx::Mod;
+using ptx::Access;
+using ptx::AccessKind;
 using ptx::Op;
 using ptx::Space;
 
@@ -90,26 +89,14 @@ RuleResult coalescing(Context& context) {
                 "requests touch more sectors than they need");
 }
 
-namespace {
-
-// "evict first", "last use": the line is not wanted again.
-bool gives_up_line(const ptx::Function& function, const ptx::Instruction& instruction) {
-  return function.has(instruction, Mod::lu) || function.has(instruction, Mod::L1_evict_first) ||
-         function.has(instruction, Mod::L1_no_allocate) || function.has(instruction, Mod::cs);
-}
-
-}  // namespace
-
 // F057. What the assembler lets pass and makes no sense: giving up a line that the kernel reads again.
 RuleResult cache_operator(Context& context) {
   Analyses& analyses = context.analyses();
-  const ptx::Function& function = context.function();
   flow::Forms& forms = analyses.forms();
   std::vector<Finding> findings;
   bool any = false;
   for (const Access& access : analyses.accesses()) {
-    const ptx::Instruction& instruction = function.instructions[access.instruction];
-    if (access.kind != AccessKind::load || !gives_up_line(function, instruction)) continue;
+    if (access.kind != AccessKind::load || !access.gives_up_line) continue;
     any = true;
     const flow::Form form = forms.address(access);
     if (form.base == flow::kNoBase) continue;
@@ -189,7 +176,7 @@ RuleResult missed_vector_access(Context& context) {
   if (!any) return not_applicable("the kernel has no plain access");
   std::vector<ptx::InstructionId> orders, writes;
   for (ptx::InstructionId id = 0; id < function.instructions.size(); ++id) {
-    const flow::Accesses found = flow::memory_accesses(function, id);
+    const ptx::Accesses found = ptx::accesses_of(function, id);
     if (orders_accesses(function.instructions[id]))
       orders.push_back(id);
     else if (std::any_of(found.items, found.items + found.count,

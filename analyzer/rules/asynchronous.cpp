@@ -10,12 +10,14 @@
 
 namespace ptxkit::rules {
 
-using flow::Access;
-using flow::AccessKind;
 using flow::BlockId;
 using flow::Source;
-using ptx::Mod;
+using ptx::Access;
+using ptx::AccessKind;
+using ptx::Asynchronous;
 using ptx::Op;
+using ptx::Purpose;
+using Completion = ptx::Asynchronous::Completion;
 
 namespace {
 
@@ -42,19 +44,19 @@ ptx::InstructionId early_read(Context& context, const Access& copy) {
     bool done = false;
     for (ptx::InstructionId id = at; id < graph.block(block).end && !done; ++id) {
       const ptx::Instruction& instruction = function.instructions[id];
-      if (instruction.op == Op::cp && !instruction.guard) {
-        if (function.has(instruction, Mod::wait_all)) done = true;
-        if (function.has(instruction, Mod::commit_group)) groups = std::min(groups + 1, kMaxGroups);
+      const Asynchronous asynchronous =
+          instruction.op == Op::cp ? ptx::facts_of(function, instruction).asynchronous : Asynchronous{};
+      if (asynchronous.completion == Completion::group && !instruction.guard) {
+        if (asynchronous.step == Asynchronous::Step::commit) groups = std::min(groups + 1, kMaxGroups);
         // A group is complete when at most `n` younger ones may be open.
-        if (function.has(instruction, Mod::wait_group) && !function.has(instruction, Mod::bulk)) {
-          const uint64_t open = function.operand_pool[instruction.first_operand].value;
-          done = done || groups > open;
-        }
+        if (asynchronous.step == Asynchronous::Step::wait)
+          done = asynchronous.waits_for_all || groups > function.operand_pool[instruction.first_operand].value;
       }
       // Completion through an mbarrier, or in another function, is not followed.
-      if (instruction.op == Op::mbarrier || instruction.op == Op::call || spelled(instruction, "cp.async.mbarrier"))
+      if (instruction.op == Op::mbarrier || instruction.op == Op::call ||
+          asynchronous.step == Asynchronous::Step::arrive)
         done = true;
-      const flow::Accesses found = flow::memory_accesses(function, id);
+      const ptx::Accesses found = ptx::accesses_of(function, id);
       for (unsigned i = 0; i < found.count && !done; ++i) {
         const Access& load = found.items[i];
         if (load.kind != AccessKind::load || load.space != ptx::Space::shared) continue;
@@ -107,33 +109,25 @@ RuleResult async_copy_size(Context& context) {
   size_t count = 0;
   bool open = false;
   for_each_instruction(context, [&](ptx::InstructionId id, const ptx::Instruction& instruction) {
-    if (instruction.op != Op::cp || instruction.operand_count < 2 || spelled(instruction, ".tensor")) return;
-    auto operand = [&](uint32_t i) -> const ptx::Operand& {
-      return function.operand_pool[instruction.first_operand + i];
-    };
-    if (!function.has(instruction, Mod::bulk)) {
-      if (instruction.operand_count < 3 || operand(2).kind != ptx::OperandKind::integer) return;
-      ++count;
-      if (instruction.operand_count < 4 || operand(3).kind == ptx::OperandKind::none) return;
-      const bool is_size =
-          operand(3).kind == ptx::OperandKind::integer ||
-          (operand(3).kind == ptx::OperandKind::reg && ptx::bit_width(function.registers[operand(3).id].type) == 32);
-      if (!is_size) return;
-      const flow::Fact source = fact_at(context, instruction.first_operand + 3);
-      if (source.low > operand(2).value)
+    const auto size_at =
+        instruction.op == Op::cp ? ptx::operand_of(function, instruction, Purpose::size) : std::nullopt;
+    if (!size_at) return;
+    ++count;
+    if (ptx::facts_of(function, instruction).asynchronous.completion == Completion::group) {
+      const uint64_t written = function.operand_pool[*size_at].value;
+      const auto source_at = ptx::operand_of(function, instruction, Purpose::source_size);
+      if (!source_at) return;
+      const flow::Fact source = fact_at(context, *source_at);
+      if (source.low > written)
         findings.push_back(
             finding_at(context, id, Severity::high, Tier::proved,
-                       fmt::format("expected a source size of at most {}, found {}", operand(2).value, source.low),
+                       fmt::format("expected a source size of at most {}, found {}", written, source.low),
                        "read no more than the copy writes"));
-      else if (source.high > operand(2).value)
+      else if (source.high > written)
         open = true;
       return;
     }
-    const bool prefetch = spelled(instruction, ".prefetch");
-    const uint32_t at = prefetch ? 1 : 2;
-    if (instruction.operand_count <= at || function.has(instruction, Mod::commit_group)) return;
-    ++count;
-    const flow::Fact size = fact_at(context, instruction.first_operand + at);
+    const flow::Fact size = fact_at(context, *size_at);
     const unsigned known = std::min(4u, size.bits.known_low());
     if (size.reached && size.base == flow::kNoBase && (size.bits.one & flow::low_mask(known)))
       findings.push_back(
@@ -143,10 +137,12 @@ RuleResult async_copy_size(Context& context) {
                      "bulk copies move whole 16-byte pieces: round the size, and copy the rest by hand"));
     else if (known < 4)
       open = true;
-    for (uint32_t i = 0; i < (prefetch ? 1u : 2u); ++i) {
-      const flow::Fact address = context.analyses().domain().fact_of(
-          flow::address_base(context.analyses().ssa(), instruction.first_operand + i), 64);
-      const uint64_t offset = operand(i).value + address.bits.low_value();
+    for (const Purpose purpose : {Purpose::to, Purpose::from, Purpose::address}) {
+      const auto at = ptx::operand_of(function, instruction, purpose);
+      if (!at) continue;
+      const flow::Fact address =
+          context.analyses().domain().fact_of(flow::address_base(context.analyses().ssa(), *at), 64);
+      const uint64_t offset = function.operand_pool[*at].value + address.bits.low_value();
       const unsigned bits = std::min(4u, address.bits.known_low());
       const flow::Base& base = context.analyses().domain().base(address.base);
       const bool whole = base.kind != flow::Base::Kind::variable || context.module.variables[base.id].align >= 16;

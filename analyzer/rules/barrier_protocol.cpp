@@ -4,7 +4,7 @@
 
 #include <fmt/format.h>
 
-#include "analyzer/flow/effects.hpp"
+#include "analyzer/ptx/facts.hpp"
 #include "analyzer/rules/all.hpp"
 #include "analyzer/rules/engine/divergence.hpp"
 #include "analyzer/rules/engine/result.hpp"
@@ -14,16 +14,21 @@
 namespace ptxkit::rules {
 
 using flow::BlockId;
-using ptx::Mod;
+using ptx::Barrier;
+using ptx::Fence;
 using ptx::Op;
+using ptx::Purpose;
+using ptx::Scope;
 
 namespace {
 
 constexpr size_t kMaxRegionBlocks = 4096;
 
-bool is_barrier_op(const ptx::Instruction& instruction) {
-  return (instruction.op == Op::bar || instruction.op == Op::barrier) && !spelled(instruction, ".warp") &&
-         !spelled(instruction, ".cluster");
+// What is done at a barrier of the CTA.
+Barrier::Action cta_barrier_action(const ptx::Function& function, const ptx::Instruction& instruction) {
+  if (instruction.op != Op::bar && instruction.op != Op::barrier) return Barrier::Action::none;
+  const Barrier barrier = ptx::facts_of(function, instruction).barrier;
+  return barrier.level == Barrier::Level::cta ? barrier.action : Barrier::Action::none;
 }
 
 // Least and greatest number of barriers on the ways from a block to where the ways meet; nothing where a way has a
@@ -41,7 +46,7 @@ class BarrierCounter {
     for (BlockId block = 0; block < graph.size(); ++block)
       for (ptx::InstructionId id = graph.block(block).first; id < graph.block(block).end; ++id)
         per_block_[block] +=
-            flow::is_whole_cta_barrier(function, function.instructions[id]) && !function.instructions[id].guard;
+            ptx::is_whole_cta_barrier(function, function.instructions[id]) && !function.instructions[id].guard;
   }
 
   std::optional<Count> from(BlockId start) {
@@ -99,7 +104,7 @@ RuleResult barrier_count(Context& context) {
   const ptx::Function& function = context.function();
   size_t barriers = 0;
   for_each_instruction(context, [&](ptx::InstructionId, const ptx::Instruction& instruction) {
-    barriers += flow::is_whole_cta_barrier(function, instruction);
+    barriers += ptx::is_whole_cta_barrier(function, instruction);
   });
   if (barriers == 0) return not_applicable("the kernel has no barrier of the whole CTA");
   std::vector<Finding> findings;
@@ -153,10 +158,13 @@ RuleResult arrive_wait_pairing(Context& context) {
   };
   std::vector<Use> arrivals, waits;
   for_each_instruction(context, [&](ptx::InstructionId id, const ptx::Instruction& instruction) {
-    if (!is_barrier_op(instruction) || function.has(instruction, Mod::red) || instruction.operand_count == 0) return;
-    Use use{id, constant_at(context, instruction.first_operand), std::nullopt};
-    if (instruction.operand_count > 1) use.count = constant_at(context, instruction.first_operand + 1);
-    (function.has(instruction, Mod::arrive) ? arrivals : waits).push_back(use);
+    const Barrier::Action action = cta_barrier_action(function, instruction);
+    const auto number = ptx::operand_of(function, instruction, Purpose::barrier);
+    if ((action != Barrier::Action::arrive && action != Barrier::Action::wait) || !number) return;
+    Use use{id, constant_at(context, *number), std::nullopt};
+    if (const auto threads = ptx::operand_of(function, instruction, Purpose::threads))
+      use.count = constant_at(context, *threads);
+    (action == Barrier::Action::arrive ? arrivals : waits).push_back(use);
   });
   if (arrivals.empty()) return not_applicable("the kernel has no bar.arrive");
   std::vector<Finding> findings;
@@ -173,7 +181,7 @@ RuleResult arrive_wait_pairing(Context& context) {
       if (!wait.barrier || *wait.barrier != *arrival.barrier) continue;
       any = true;
       partner = wait.id;
-      const bool has_count = function.instructions[wait.id].operand_count > 1;
+      const bool has_count = !ptx::is_whole_cta_barrier(function, function.instructions[wait.id]);
       if (has_count && !wait.count) unknown = true;
       if (wait.count == arrival.count) same = true;
     }
@@ -201,21 +209,20 @@ RuleResult barrier_operands(Context& context) {
   std::vector<Finding> findings;
   size_t count = 0, open = 0;
   for_each_instruction(context, [&](ptx::InstructionId id, const ptx::Instruction& instruction) {
-    if (!is_barrier_op(instruction)) return;
-    const bool reduces = function.has(instruction, Mod::red);
-    const uint32_t first = reduces ? 1 : 0;
-    const uint32_t end = reduces ? instruction.operand_count - 1 : instruction.operand_count;
-    if (first >= end) return;
+    if (cta_barrier_action(function, instruction) == Barrier::Action::none) return;
+    const auto number = ptx::operand_of(function, instruction, Purpose::barrier);
+    if (!number) return;
     ++count;
-    const flow::Fact barrier = fact_at(context, instruction.first_operand + first);
+    const flow::Fact barrier = fact_at(context, *number);
     if (barrier.low > 15)
       findings.push_back(finding_at(context, id, Severity::medium, Tier::proved,
                                     fmt::format("expected a barrier from 0 to 15, found {}", barrier.low),
                                     "a CTA has 16 barriers"));
     else if (barrier.high > 15)
       ++open;
-    if (end - first < 2) return;
-    const auto threads = constant_at(context, instruction.first_operand + first + 1);
+    const auto given = ptx::operand_of(function, instruction, Purpose::threads);
+    if (!given) return;
+    const auto threads = constant_at(context, *given);
     if (!threads)
       ++open;
     else if (*threads % 32 || *threads == 0)
@@ -302,7 +309,7 @@ bool may_touch_memory(const ptx::Function& function, ptx::InstructionId id, cons
     case Op::clusterlaunchcontrol:
       return true;
     default:
-      return flow::memory_accesses(function, id).count > 0;
+      return ptx::accesses_of(function, id).count > 0;
   }
 }
 
@@ -317,13 +324,15 @@ RuleResult redundant_barrier(Context& context) {
   since_last(
       context,
       [&](ptx::InstructionId, const ptx::Instruction& instruction) {
-        const bool is = flow::is_whole_cta_barrier(function, instruction) && !function.has(instruction, Mod::red);
+        const bool is = ptx::is_whole_cta_barrier(function, instruction) &&
+                        cta_barrier_action(function, instruction) == Barrier::Action::wait;
         any = any || is;
         return is;
       },
       [&](ptx::InstructionId id, const ptx::Instruction& instruction) {
-        return may_touch_memory(function, id, instruction) || is_barrier_op(instruction) ||
-               instruction.op == Op::fence || instruction.op == Op::membar;
+        return may_touch_memory(function, id, instruction) ||
+               cta_barrier_action(function, instruction) != Barrier::Action::none || instruction.op == Op::fence ||
+               instruction.op == Op::membar;
       },
       [&](ptx::InstructionId id) {
         findings.push_back(finding_at(context, id, Severity::info, Tier::proved,
@@ -337,15 +346,11 @@ RuleResult redundant_barrier(Context& context) {
 
 namespace {
 
-// 0 no fence, 1 the CTA's, 2 the cluster's, 3 the device's, 4 the system's.
-unsigned fence_scope(const ptx::Function& function, const ptx::Instruction& instruction) {
-  if (instruction.op != Op::membar && instruction.op != Op::fence) return 0;
-  if (spelled(instruction, ".proxy") || spelled(instruction, ".mbarrier_init") || spelled(instruction, "sync_restrict"))
-    return 0;
-  if (function.has(instruction, Mod::sys)) return 4;
-  if (function.has(instruction, Mod::gl) || function.has(instruction, Mod::gpu)) return 3;
-  if (function.has(instruction, Mod::cluster)) return 2;
-  return 1;
+// Of a fence of all memory.
+Scope fence_scope(const ptx::Function& function, const ptx::Instruction& instruction) {
+  if (instruction.op != Op::membar && instruction.op != Op::fence) return Scope::none;
+  const ptx::Facts facts = ptx::facts_of(function, instruction);
+  return facts.fence == Fence::memory ? facts.scope : Scope::none;
 }
 
 }  // namespace
@@ -355,17 +360,17 @@ RuleResult redundant_fence(Context& context) {
   const ptx::Function& function = context.function();
   bool any = false;
   std::set<ptx::InstructionId> redundant;
-  for (unsigned scope = 1; scope <= 4; ++scope)
+  for (const Scope scope : {Scope::cta, Scope::cluster, Scope::gpu, Scope::sys})
     since_last(
         context,
         [&](ptx::InstructionId, const ptx::Instruction& instruction) {
-          const unsigned own = fence_scope(function, instruction);
-          any = any || own;
+          const Scope own = fence_scope(function, instruction);
+          any = any || own != Scope::none;
           return own >= scope;
         },
         [&](ptx::InstructionId id, const ptx::Instruction& instruction) {
-          return may_touch_memory(function, id, instruction) || is_barrier_op(instruction) ||
-                 instruction.op == Op::bar || instruction.op == Op::barrier;
+          return may_touch_memory(function, id, instruction) || instruction.op == Op::bar ||
+                 instruction.op == Op::barrier;
         },
         [&](ptx::InstructionId id) {
           if (fence_scope(function, function.instructions[id]) == scope) redundant.insert(id);

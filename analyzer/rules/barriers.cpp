@@ -1,7 +1,7 @@
 // Rules about who reaches a barrier.
 #include <fmt/format.h>
 
-#include "analyzer/flow/effects.hpp"
+#include "analyzer/ptx/facts.hpp"
 #include "analyzer/rules/all.hpp"
 #include "analyzer/rules/engine/analyses.hpp"
 #include "analyzer/rules/engine/divergence.hpp"
@@ -113,7 +113,7 @@ RuleResult predicated_barrier(Context& context) {
   for (const flow::BlockId block : analyses.graph().reverse_postorder())
     for (ptx::InstructionId id = analyses.graph().block(block).first; id < analyses.graph().block(block).end; ++id) {
       const flow::ValueId predicate = analyses.ssa().guard(id);
-      if (predicate == flow::kNone || !flow::is_whole_cta_barrier(function, function.instructions[id])) continue;
+      if (predicate == flow::kNone || !ptx::is_whole_cta_barrier(function, function.instructions[id])) continue;
       any = true;
       if (analyses.uniformity().of(predicate) == flow::Uniformity::uniform) continue;
       const auto split = find_split(context, predicate, id);

@@ -39,7 +39,7 @@ RuleResult unreachable_code(Context& context) {
     const auto begin = context.function().instructions.begin();
     const bool only_ends = std::all_of(
         begin + graph.block(block).first, begin + graph.block(block).end, [](const ptx::Instruction& instruction) {
-          return flow::ends_thread(instruction) || flow::is_branch(instruction) || instruction.op == Op::mov;
+          return ptx::ends_thread(instruction) || ptx::is_branch(instruction) || instruction.op == Op::mov;
         });
     if (only_ends) continue;
     findings.push_back(finding_at(context, graph.block(block).first, Severity::low, Tier::proved,
@@ -94,7 +94,7 @@ bool varies(Analyses& analyses, flow::LoopId loop, ValueId start) {
         if (special >= ptx::SpecialRegister::clock) return true;
       }
     }
-    flow::for_each_register(function, *operation.instruction, [&](uint32_t index, const ptx::Operand&, bool written) {
+    ptx::for_each_register(function, *operation.instruction, [&](uint32_t index, const ptx::Operand&, bool written) {
       if (!written) work.push_back(ssa.at(index));
     });
   }

@@ -261,11 +261,11 @@ RuleResult use_before_definition(Context& context) {
     for (ptx::InstructionId id = analyses.graph().block(block).first; id < analyses.graph().block(block).end; ++id) {
       const ptx::Instruction& instruction = function.instructions[id];
       if (ssa.guard(id) != flow::kNone &&
-          (flow::is_branch(instruction) || flow::ends_thread(instruction) || flow::memory_accesses(function, id).count))
+          (ptx::is_branch(instruction) || ptx::ends_thread(instruction) || ptx::accesses_of(function, id).count))
         look(ssa.guard(id), id, "a guard", false);
-      const flow::Accesses accesses = flow::memory_accesses(function, id);
+      const ptx::Accesses accesses = ptx::accesses_of(function, id);
       for (unsigned i = 0; i < accesses.count; ++i) {
-        const flow::Access& access = accesses.items[i];
+        const ptx::Access& access = accesses.items[i];
         if (function.operand_pool[access.address].base == ptx::AddressBase::reg)
           look(ssa.at(access.address), id, "an address", true);
         // Elements of a vector may be padding.
@@ -274,7 +274,7 @@ RuleResult use_before_definition(Context& context) {
         const bool to_stack = access.space == ptx::Space::local ||
                               (base.kind == flow::Source::Kind::value &&
                                flow::only_space(analyses.domain().fact(base.id).points_to) == ptx::Space::local);
-        if (access.kind != flow::AccessKind::load && access.data != ptx::kNone && !to_stack &&
+        if (access.kind != ptx::AccessKind::load && access.data != ptx::kNone && !to_stack &&
             function.operand_pool[access.data].kind == ptx::OperandKind::reg)
           look(ssa.at(access.data), id, "the data of a store", true, access.space != ptx::Space::shared);
       }

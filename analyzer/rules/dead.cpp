@@ -19,11 +19,9 @@ namespace {
 
 // An instruction that does nothing but write its destination, as an assembler sees it: a plain load is one.
 bool is_pure(const ptx::Function& function, const ptx::Instruction& instruction) {
-  if (function.has(instruction, ptx::Mod::volatile_)) return false;
   switch (instruction.op) {
     case Op::ld:
-      return !function.has(instruction, ptx::Mod::relaxed) && !function.has(instruction, ptx::Mod::acquire) &&
-             !function.has(instruction, ptx::Mod::mmio);
+      return ptx::facts_of(function, instruction).is_weak();
     case Op::abs:
     case Op::add:
     case Op::and_:
@@ -92,10 +90,9 @@ std::vector<bool> live_values(Context& context) {
   };
   auto mark_inputs = [&](ptx::InstructionId id) {
     mark(ssa.guard(id));
-    flow::for_each_register(function, function.instructions[id],
-                            [&](uint32_t index, const ptx::Operand&, bool written) {
-                              if (!written) mark(ssa.at(index));
-                            });
+    ptx::for_each_register(function, function.instructions[id], [&](uint32_t index, const ptx::Operand&, bool written) {
+      if (!written) mark(ssa.at(index));
+    });
   };
   for (const flow::BlockId block : analyses.graph().reverse_postorder())
     for (ptx::InstructionId id = analyses.graph().block(block).first; id < analyses.graph().block(block).end; ++id)
@@ -115,13 +112,13 @@ std::vector<bool> live_values(Context& context) {
 
 bool all_dead(Context& context, ptx::InstructionId id, const std::vector<bool>& live) {
   bool any = false, dead = true;
-  flow::for_each_register(context.function(), context.function().instructions[id],
-                          [&](uint32_t index, const ptx::Operand&, bool written) {
-                            if (!written) return;
-                            any = true;
-                            const ValueId value = context.analyses().ssa().at(index);
-                            dead = dead && value != flow::kNone && !live[value];
-                          });
+  ptx::for_each_register(context.function(), context.function().instructions[id],
+                         [&](uint32_t index, const ptx::Operand&, bool written) {
+                           if (!written) return;
+                           any = true;
+                           const ValueId value = context.analyses().ssa().at(index);
+                           dead = dead && value != flow::kNone && !live[value];
+                         });
   return any && dead;
 }
 
@@ -166,7 +163,7 @@ namespace {
 enum class Place : uint8_t { inside, open, outside };
 
 // Whether an access stays in its object; inside where the size of the object is not known.
-Place place_in_object(Context& context, const flow::Access& access) {
+Place place_in_object(Context& context, const ptx::Access& access) {
   Analyses& analyses = context.analyses();
   const flow::Form form = analyses.forms().expand(analyses.forms().address(access));
   const flow::Base& base = analyses.domain().base(form.base);
@@ -193,13 +190,13 @@ RuleResult masked_fault(Context& context) {
   const auto& accesses = analyses.accesses();
   const auto& judged = analyses.alignment().of_accesses();
   bool any = false;
-  for (const flow::Access& access : accesses) any = any || access.kind == flow::AccessKind::load;
+  for (const ptx::Access& access : accesses) any = any || access.kind == ptx::AccessKind::load;
   if (!any) return not_applicable("the kernel loads nothing");
   const std::vector<bool> live = live_values(context);
   std::vector<Finding> findings;
   for (size_t i = 0; i < accesses.size(); ++i) {
     const ptx::Instruction& instruction = context.function().instructions[accesses[i].instruction];
-    if (accesses[i].kind != flow::AccessKind::load || !is_pure(context.function(), instruction)) continue;
+    if (accesses[i].kind != ptx::AccessKind::load || !is_pure(context.function(), instruction)) continue;
     if (!all_dead(context, accesses[i].instruction, live)) continue;
     if (judged[i].status == AlignmentStatus::proved) {
       const Place place = place_in_object(context, accesses[i]);

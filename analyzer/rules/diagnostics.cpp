@@ -2,7 +2,11 @@
 
 #include <algorithm>
 
+#include "analyzer/ptx/facts.hpp"
+
 namespace ptxkit::rules {
+
+using ptx::Op;
 
 namespace {
 
@@ -24,12 +28,6 @@ std::string_view opcode_at(const ptx::Module& module, ptx::Offset at) {
   return statement.substr(0, statement.find_first_of(" \t;"));
 }
 
-bool is_one_of(std::string_view opcode, std::initializer_list<std::string_view> words) {
-  for (const std::string_view word : words)
-    if (opcode.starts_with(word) && (opcode.size() == word.size() || opcode[word.size()] == '.')) return true;
-  return false;
-}
-
 }  // namespace
 
 bool counts_for(std::string_view rule, const ptx::Module& module, const ptx::Diagnostic& diagnostic) {
@@ -37,14 +35,15 @@ bool counts_for(std::string_view rule, const ptx::Module& module, const ptx::Dia
   if (own == rule) return true;
   // A name that is not declared, or a byte astray, says nothing about the instruction.
   if (own != "F007" && own != "F010" && own != "F013" && own != "F018" && own != "F020" && own != "F030") return false;
-  const std::string_view opcode = opcode_at(module, diagnostic.at);
-  if (rule == "F027") return is_one_of(opcode, {"tex", "tld4", "txq"});
-  if (rule == "F028") return is_one_of(opcode, {"suld", "sust", "sured", "suq"});
-  if (rule == "F049") return is_one_of(opcode, {"bar", "barrier"}) && own == "F020";
-  if (rule == "F087")
-    return is_one_of(opcode, {"shfl", "vote"}) && opcode.find(".sync") == opcode.npos && own == "F010";
-  if (rule == "F088") return is_one_of(opcode, {"mma", "wmma", "wgmma", "ldmatrix", "stmatrix", "movmatrix"});
-  if (rule == "F089") return is_one_of(opcode, {"cp.async"});
+  const ptx::Opcode opcode = ptx::read_opcode(opcode_at(module, diagnostic.at));
+  const auto is_one_of = [&](std::initializer_list<Op> all) { return std::ranges::find(all, opcode.op) != all.end(); };
+  if (rule == "F027") return is_one_of({Op::tex, Op::tld4, Op::txq});
+  if (rule == "F028") return is_one_of({Op::suld, Op::sust, Op::sured, Op::suq});
+  if (rule == "F049") return is_one_of({Op::bar, Op::barrier}) && own == "F020";
+  if (rule == "F087") return is_one_of({Op::shfl, Op::vote}) && !ptx::facts_of(opcode).is_synchronous && own == "F010";
+  if (rule == "F088") return is_one_of({Op::mma, Op::wmma, Op::wgmma, Op::ldmatrix, Op::stmatrix, Op::movmatrix});
+  if (rule == "F089")
+    return opcode.op == Op::cp && ptx::facts_of(opcode).asynchronous.step != ptx::Asynchronous::Step::none;
   return false;
 }
 

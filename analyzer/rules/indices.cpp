@@ -11,10 +11,10 @@
 
 namespace ptxkit::rules {
 
-using flow::Access;
-using flow::AccessKind;
 using flow::Source;
 using flow::ValueId;
+using ptx::Access;
+using ptx::AccessKind;
 using ptx::Op;
 using ptx::Space;
 
@@ -169,8 +169,9 @@ RuleResult mixed_sign_bounds_check(Context& context) {
       if (!definition || flow::width_of(ssa, id) != 64) continue;
       const bool by_cvt =
           definition->op == Op::cvt && definition->type_count == 2 && definition->types[1] == ptx::Type::u32;
-      const bool by_product =
-          (definition->op == Op::mul || definition->op == Op::mad) && spelled(*definition, ".wide.u32");
+      const bool by_product = (definition->op == Op::mul || definition->op == Op::mad) &&
+                              definition->type() == ptx::Type::u32 &&
+                              ptx::facts_of(context.function(), *definition).product == ptx::Product::wide;
       if (!by_cvt && !by_product) continue;
       const Source from = flow::source_of(ssa, flow::operation_of(ssa, id).first_source);
       if (from.kind == Source::Kind::value) widened.emplace_back(from.id, ssa.value(id).instruction);
@@ -232,8 +233,11 @@ RuleResult index_overflow(Context& context) {
     if (address.kind != Source::Kind::value || access.space == Space::shared || access.space == Space::local) continue;
     for (const ValueId id : ancestors(context, address.id, kAncestorsOfIndex)) {
       const ptx::Instruction* definition = definition_of(context, id);
-      if (!definition || flow::width_of(ssa, id) != 32 || spelled(*definition, ".hi") || spelled(*definition, ".f") ||
-          spelled(*definition, ".sat") || ptx::bit_width(definition->type()) != 32)
+      if (!definition || flow::width_of(ssa, id) != 32 || ptx::bit_width(definition->type()) != 32) continue;
+      const ptx::TypeKind kind = ptx::kind(definition->type());
+      const ptx::Facts facts = ptx::facts_of(context.function(), *definition);
+      if (kind == ptx::TypeKind::floating || kind == ptx::TypeKind::packed || facts.saturates ||
+          facts.product == ptx::Product::high)
         continue;
       const Op op = definition->op;
       if (op != Op::mul && op != Op::mad && op != Op::shl && op != Op::add) continue;

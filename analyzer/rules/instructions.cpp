@@ -8,7 +8,6 @@
 
 namespace ptxkit::rules {
 
-using ptx::Mod;
 using ptx::Op;
 
 // F084. Decided by running, not by reading: tools bring the runner, because rules know no backend.
@@ -39,7 +38,7 @@ RuleResult deprecated_opcode(Context& context) {
   const bool independent = context.module.target_sm >= 70;
   for_each_instruction(context, [&](ptx::InstructionId id, const ptx::Instruction& instruction) {
     const bool collective = instruction.op == Op::shfl || instruction.op == Op::vote;
-    if (!independent || !collective || context.function().has(instruction, Mod::sync)) return;
+    if (!independent || !collective || ptx::facts_of(context.function(), instruction).is_synchronous) return;
     findings.push_back(finding_at(context, id, Severity::medium, Tier::proved,
                                   fmt::format("{} without .sync is deprecated, and lanes of {} need not run in step",
                                               ptx::text(instruction.op), context.module.target),
@@ -64,7 +63,7 @@ RuleResult mma_shape(Context& context) {
   for_each_instruction(context, [&](ptx::InstructionId, const ptx::Instruction& instruction) {
     count += instruction.op == Op::mma || instruction.op == Op::wmma || instruction.op == Op::wgmma ||
              instruction.op == Op::ldmatrix || instruction.op == Op::stmatrix || instruction.op == Op::movmatrix ||
-             (instruction.op == Op::tcgen05 && spelled(instruction, ".mma"));
+             (instruction.op == Op::tcgen05 && ptx::facts_of(context.function(), instruction).multiplies_matrices);
   });
   if (count == 0) return not_applicable("the kernel has no matrix instruction");
   return survived(fmt::format("{}, each a form of the ISA table for {}", plural(count, "matrix instruction"),

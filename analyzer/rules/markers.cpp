@@ -13,11 +13,11 @@
 
 namespace ptxkit::rules {
 
-using flow::Access;
-using flow::AccessKind;
 using flow::BlockId;
 using flow::Source;
 using flow::ValueId;
+using ptx::Access;
+using ptx::AccessKind;
 using ptx::Op;
 
 namespace {
@@ -123,7 +123,7 @@ RuleResult marker_places(Context& context) {
   }
   for_each_instruction(context, [&](ptx::InstructionId id, const ptx::Instruction& instruction) {
     if (own.contains(id)) return;
-    if (flow::is_cta_barrier(function, instruction) && !marked_in_block(id)) report(id, "before this barrier");
+    if (ptx::is_cta_barrier(function, instruction) && !marked_in_block(id)) report(id, "before this barrier");
     if (instruction.op == Op::st && instruction.space != ptx::Space::param && instruction.space != ptx::Space::local &&
         !marked_in_block(id))
       report(id, "before this store");

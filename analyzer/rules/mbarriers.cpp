@@ -20,9 +20,10 @@ using flow::Form;
 using flow::LoopId;
 using flow::Source;
 using flow::ValueId;
+using ptx::Asynchronous;
 using ptx::InstructionId;
-using ptx::Mod;
 using ptx::Op;
+using ptx::Purpose;
 
 namespace {
 
@@ -39,12 +40,19 @@ enum class Role : uint8_t {
 
 Role role_of(const ptx::Function& function, const ptx::Instruction& instruction) {
   if (instruction.op != Op::mbarrier) return Role::other;
-  if (function.has(instruction, Mod::init)) return Role::init;
-  if (function.has(instruction, Mod::inval)) return Role::none;
-  if (function.has(instruction, Mod::test_wait) || function.has(instruction, Mod::try_wait)) return Role::wait;
-  const bool is_plain = function.has(instruction, Mod::arrive) && !function.has(instruction, Mod::expect_tx) &&
-                        !spelled(instruction, "noComplete");
-  return is_plain ? Role::arrive : Role::other;
+  const ptx::Mbarrier mbarrier = ptx::facts_of(function, instruction).mbarrier;
+  switch (mbarrier.action) {
+    case ptx::Mbarrier::Action::init:
+      return Role::init;
+    case ptx::Mbarrier::Action::inval:
+      return Role::none;
+    case ptx::Mbarrier::Action::wait:
+      return Role::wait;
+    case ptx::Mbarrier::Action::arrive:
+      return mbarrier.expects_bytes || mbarrier.is_partial ? Role::other : Role::arrive;
+    default:
+      return Role::other;
+  }
 }
 
 struct Use {
@@ -83,6 +91,10 @@ class MbarrierProtocol {
   std::optional<uint64_t> arrivals(const Use& use) const;
   LoopId spin_of(const Use& wait) const;
   bool is_invariant(const Source& source, LoopId loop) const;
+  bool is_by_parity(InstructionId wait) const {
+    return ptx::facts_of(*function_, function_->instructions[wait]).mbarrier.by_parity;
+  }
+  bool brings_bytes(const ptx::Instruction& instruction) const;
   Source phase_of(InstructionId wait) const;
   Finding& report(InstructionId id, Tier tier, std::string message, std::string remedy);
 
@@ -115,7 +127,7 @@ BaseId MbarrierProtocol::base_of(const ptx::Instruction& instruction) const {
 }
 
 Form MbarrierProtocol::form_of(uint32_t address) const {
-  flow::Access access;
+  ptx::Access access;
   access.space = ptx::Space::shared;
   access.address = address;
   return analyses_->forms().expand(analyses_->forms().address(access));
@@ -124,8 +136,10 @@ Form MbarrierProtocol::form_of(uint32_t address) const {
 void MbarrierProtocol::find() {
   for_each_instruction(*context_, [&](InstructionId id, const ptx::Instruction& instruction) {
     if (instruction.op == Op::call) made_unknown_ = true;
-    if (instruction.op != Op::mbarrier || spelled(instruction, "pending_count")) return;
-    if (!function_->has(instruction, Mod::init)) return uses_.push_back(id);
+    if (instruction.op != Op::mbarrier) return;
+    const ptx::Mbarrier::Action action = ptx::facts_of(*function_, instruction).mbarrier.action;
+    if (action == ptx::Mbarrier::Action::count) return;
+    if (action != ptx::Mbarrier::Action::init) return uses_.push_back(id);
     const BaseId base = base_of(instruction);
     if (base == flow::kNoBase) made_unknown_ = true;
     made_[base].push_back(id);
@@ -193,7 +207,7 @@ Source MbarrierProtocol::phase_of(InstructionId wait) const {
 // The operand by itself: a parity is 0 or 1, a token is of this mbarrier.
 void MbarrierProtocol::judge_phase_operand(InstructionId wait) {
   const ptx::Instruction& instruction = function_->instructions[wait];
-  if (function_->has(instruction, Mod::parity)) {
+  if (is_by_parity(wait)) {
     const flow::Fact parity = fact_at(*context_, instruction.first_operand + 2);
     if (parity.reached && parity.base == flow::kNoBase && parity.low > 1)
       report(wait, Tier::proved, fmt::format("expected a phase parity of 0 or 1, found {}", parity.low),
@@ -258,7 +272,7 @@ void MbarrierProtocol::judge_phase_of_loop(const Mbarrier& barrier, const Use& w
     if (other.kind != phase.kind || other.id != phase.id || other.constant != phase.constant) return;
   }
   const Use& arrival = *arrives(loop);
-  const bool is_parity = function_->has(function_->instructions[wait.instruction], Mod::parity);
+  const bool is_parity = is_by_parity(wait.instruction);
   Finding& finding = report(
       wait.instruction, Tier::likely,
       fmt::format("every turn of the loop waits for the same {}, but line {} arrives in every turn: from the {} turn "
@@ -289,7 +303,7 @@ LoopId MbarrierProtocol::spin_of(const Use& wait) const {
 // Phase 0 ends by arrivals only. Where every one of them comes behind a wait for it, nobody gets there.
 void MbarrierProtocol::judge_deadlock(const Mbarrier& barrier, const Use& wait) {
   const ptx::Instruction& instruction = function_->instructions[wait.instruction];
-  if (!barrier.is_whole || !function_->has(instruction, Mod::parity)) return;
+  if (!barrier.is_whole || !is_by_parity(wait.instruction)) return;
   if (constant_at(*context_, instruction.first_operand + 2) != 0) return;
   const LoopId spin = spin_of(wait);
   if (spin == flow::kNone) return;
@@ -371,6 +385,14 @@ bool MbarrierProtocol::has_one_guard(InstructionId one, InstructionId other) con
          function_->instructions[one].guard.negated == function_->instructions[other].guard.negated;
 }
 
+// A bulk copy of so many bytes from global memory into this CTA's mbarrier alone.
+bool MbarrierProtocol::brings_bytes(const ptx::Instruction& instruction) const {
+  if (instruction.op != Op::cp || instruction.second_space != ptx::Space::global) return false;
+  const Asynchronous copy = ptx::facts_of(*function_, instruction).asynchronous;
+  return copy.step == Asynchronous::Step::copy && copy.completion == Asynchronous::Completion::mbarrier &&
+         !copy.is_tensor && !copy.is_multicast;
+}
+
 // A phase ends where as many bytes have come as were expected. Judged where one block has all of both, so that they run
 // equally often, and every number is known: other blocks of a cluster may send bytes where anything is multicast.
 void MbarrierProtocol::judge_bytes(const Mbarrier& barrier) {
@@ -383,12 +405,12 @@ void MbarrierProtocol::judge_bytes(const Mbarrier& barrier) {
     if (use.role == Role::wait) wait = &use;
     if (use.role != Role::other) continue;
     const ptx::Instruction& instruction = function_->instructions[use.instruction];
-    const bool expects_bytes = instruction.op == Op::mbarrier && function_->has(instruction, Mod::expect_tx);
-    const bool is_copy = instruction.op == Op::cp && spelled(instruction, "cp.async.bulk.shared") &&
-                         spelled(instruction, ".global.mbarrier") && !spelled(instruction, "multicast") &&
-                         use.address == instruction.first_operand + 3;
-    if (!expects_bytes && !is_copy) return;
-    const auto bytes = constant_at(*context_, expects_bytes ? use.address + 1 : instruction.first_operand + 2);
+    const bool expects_bytes = ptx::facts_of(*function_, instruction).mbarrier.expects_bytes;
+    if (!expects_bytes &&
+        !(brings_bytes(instruction) && use.address == ptx::operand_of(*function_, instruction, Purpose::barrier)))
+      return;
+    const auto size = expects_bytes ? use.address + 1 : ptx::operand_of(*function_, instruction, Purpose::size).value();
+    const auto bytes = constant_at(*context_, size);
     if (!bytes) return;
     (expects_bytes ? expected_bytes : brought_bytes) += *bytes;
     const Use*& first = expects_bytes ? expects : brings;

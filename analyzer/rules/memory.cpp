@@ -13,8 +13,8 @@
 
 namespace ptxkit::rules {
 
-using flow::Access;
 using flow::Form;
+using ptx::Access;
 using ptx::Space;
 
 namespace {

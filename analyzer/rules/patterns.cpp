@@ -12,8 +12,8 @@
 
 namespace ptxkit::rules {
 
-using flow::Access;
-using flow::AccessKind;
+using ptx::Access;
+using ptx::AccessKind;
 using ptx::Space;
 
 namespace {
@@ -104,10 +104,10 @@ std::string describe(const AccessAlignment& alignment) {
 std::vector<flow::ValueId> loaded_values(Context& context, const Access& access) {
   const flow::Ssa& ssa = context.analyses().ssa();
   std::vector<flow::ValueId> values;
-  flow::for_each_register(context.function(), context.function().instructions[access.instruction],
-                          [&](uint32_t index, const ptx::Operand&, bool written) {
-                            if (written && ssa.at(index) != flow::kNone) values.push_back(ssa.at(index));
-                          });
+  ptx::for_each_register(context.function(), context.function().instructions[access.instruction],
+                         [&](uint32_t index, const ptx::Operand&, bool written) {
+                           if (written && ssa.at(index) != flow::kNone) values.push_back(ssa.at(index));
+                         });
   return values;
 }
 

@@ -268,8 +268,8 @@ RuleResult dependent_load_chain(Context& context) {
   if (analyses.loops().all().empty()) return not_applicable("the kernel has no loop");
   std::vector<Finding> findings;
   std::set<ptx::InstructionId> reported;
-  for (const flow::Access& access : analyses.accesses()) {
-    if (access.kind != flow::AccessKind::load || access.space == Space::local || access.space == Space::constant)
+  for (const ptx::Access& access : analyses.accesses()) {
+    if (access.kind != ptx::AccessKind::load || access.space == Space::local || access.space == Space::constant)
       continue;
     const flow::LoopId loop = analyses.loops().innermost(analyses.graph().block_of(access.instruction));
     const Source address = flow::address_base(ssa, access.address);
@@ -292,10 +292,10 @@ RuleResult dependent_load_chain(Context& context) {
         break;
       }
       work.push_back(value.old);
-      flow::for_each_register(context.function(), context.function().instructions[value.instruction],
-                              [&](uint32_t index, const ptx::Operand&, bool written) {
-                                if (!written) work.push_back(ssa.at(index));
-                              });
+      ptx::for_each_register(context.function(), context.function().instructions[value.instruction],
+                             [&](uint32_t index, const ptx::Operand&, bool written) {
+                               if (!written) work.push_back(ssa.at(index));
+                             });
     }
     if (found && reported.insert(access.instruction).second)
       findings.push_back(finding_at(context, access.instruction, Severity::low, Tier::proved,

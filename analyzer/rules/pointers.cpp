@@ -12,10 +12,10 @@
 
 namespace ptxkit::rules {
 
-using flow::Access;
-using flow::AccessKind;
 using flow::Source;
 using flow::ValueId;
+using ptx::Access;
+using ptx::AccessKind;
 using ptx::Op;
 using ptx::Space;
 
@@ -158,7 +158,8 @@ ValueId overflowing_product(Context& context, ValueId start) {
   for (const ValueId id : ancestors(context, start, 32)) {
     const ptx::Instruction* definition = definition_of(context, id);
     if (!definition || flow::width_of(ssa, id) != 32) continue;
-    const bool multiplies = (definition->op == Op::mul || definition->op == Op::mad) && !spelled(*definition, ".hi");
+    const bool multiplies = (definition->op == Op::mul || definition->op == Op::mad) &&
+                            ptx::facts_of(context.function(), *definition).product != ptx::Product::high;
     if (!multiplies && definition->op != Op::shl) continue;
     const flow::Operation operation = flow::operation_of(ssa, id);
     const flow::Fact a = fact_at(context, operation.first_source), b = fact_at(context, operation.first_source + 1);

@@ -11,29 +11,36 @@
 
 namespace ptxkit::rules {
 
-using flow::Access;
-using flow::AccessKind;
 using flow::BaseId;
 using flow::BlockId;
-using ptx::Mod;
+using ptx::Access;
+using ptx::AccessKind;
+using ptx::AtomicOperation;
 using ptx::Op;
+using ptx::Scope;
 using ptx::Space;
 
 namespace {
 
-enum class Scope : uint8_t { none, cta, device, system };
-
 // What a fence, or the ordering of an atomic, makes visible of the stores before it.
 Scope release_scope(const ptx::Function& function, const ptx::Instruction& instruction) {
-  const bool fence = instruction.op == Op::membar ||
-                     (instruction.op == Op::fence && !spelled(instruction, ".proxy") && !spelled(instruction, "_init"));
-  const bool releases = function.has(instruction, Mod::release) || function.has(instruction, Mod::acq_rel);
-  if (!fence && !(releases && (instruction.op == Op::atom || instruction.op == Op::red || instruction.op == Op::st)))
-    return Scope::none;
-  if (function.has(instruction, Mod::sys)) return Scope::system;
-  if (function.has(instruction, Mod::gl) || function.has(instruction, Mod::gpu)) return Scope::device;
-  if (function.has(instruction, Mod::cta)) return Scope::cta;
-  return fence ? Scope::cta : Scope::device;
+  switch (instruction.op) {
+    case Op::membar:
+    case Op::fence: {
+      const ptx::Facts facts = ptx::facts_of(function, instruction);
+      const bool orders_memory = facts.fence == ptx::Fence::memory || facts.fence == ptx::Fence::one_space;
+      return orders_memory ? facts.scope : Scope::none;
+    }
+    case Op::atom:
+    case Op::red:
+    case Op::st: {
+      const ptx::Facts facts = ptx::facts_of(function, instruction);
+      if (!facts.releases()) return Scope::none;
+      return facts.scope == Scope::none ? Scope::gpu : facts.scope;  // PTX ISA, atom: .gpu where none is given
+    }
+    default:
+      return Scope::none;
+  }
 }
 
 struct Flag {
@@ -41,6 +48,11 @@ struct Flag {
   BaseId base = flow::kNoBase;
   std::string why;  // it is taken for a flag
 };
+
+// A compare-and-swap or an exchange, which may take a lock.
+bool takes_lock(const Access& access) {
+  return access.atomic == AtomicOperation::compare_and_swap || access.atomic == AtomicOperation::exchange;
+}
 
 bool is_global(const Access& access) { return access.space == Space::global || access.space == Space::generic; }
 
@@ -87,7 +99,7 @@ ptx::InstructionId unfenced_store(Context& context, const Flag& flag, Scope want
         fenced = true;
         break;
       }
-      const flow::Accesses found = flow::memory_accesses(function, id);
+      const ptx::Accesses found = ptx::accesses_of(function, id);
       if (found.count != 1 || found.items[0].kind != AccessKind::store || !found.items[0].is_plain) continue;
       const Access& store = found.items[0];
       const BaseId base = analyses.forms().address(store).base;
@@ -159,10 +171,7 @@ RuleResult missing_device_fence(Context& context) {
         analyses.loops().innermost(analyses.graph().block_of(access.instruction)) == flow::kNone)
       continue;
     // A lock is polled too; it guards what comes after it, which is F044's.
-    const ptx::Instruction& instruction = function.instructions[access.instruction];
-    const bool is_lock =
-        instruction.op == Op::atom && (function.has(instruction, Mod::cas) || function.has(instruction, Mod::exch));
-    if (!is_lock && decides_branch(context, access.instruction, true)) polled.insert(base);
+    if (!takes_lock(access) && decides_branch(context, access.instruction, true)) polled.insert(base);
   }
   std::vector<Flag> flags;
   for (const Access& access : analyses.accesses()) {
@@ -179,7 +188,7 @@ RuleResult missing_device_fence(Context& context) {
       flags.push_back(std::move(flag));
     }
   }
-  return publication(context, flags, Scope::device, "another CTA",
+  return publication(context, flags, Scope::gpu, "another CTA",
                      "put fence.acq_rel.gpu before the flag, or write it with .release.gpu",
                      "the kernel publishes nothing through a flag");
 }
@@ -189,22 +198,16 @@ RuleResult missing_system_fence(Context& context) {
   Analyses& analyses = context.analyses();
   std::vector<Flag> flags;
   for (const Access& access : analyses.accesses()) {
-    const ptx::Instruction& instruction = context.function().instructions[access.instruction];
-    if (access.kind == AccessKind::load || !is_global(access) || !context.function().has(instruction, Mod::sys))
-      continue;
+    if (access.kind == AccessKind::load || !is_global(access) || access.scope != Scope::sys) continue;
     Flag flag{access, analyses.forms().address(access).base, "the host or a peer reads the data once it sees the flag"};
     if (flag.base != flow::kNoBase) flags.push_back(std::move(flag));
   }
-  return publication(context, flags, Scope::system, "the host or a peer",
+  return publication(context, flags, Scope::sys, "the host or a peer",
                      "put fence.acq_rel.sys before the flag, or write it with .release.sys",
                      "the kernel writes nothing with system scope");
 }
 
 namespace {
-
-bool acquires(const ptx::Function& function, const ptx::Instruction& instruction) {
-  return function.has(instruction, Mod::acquire) || function.has(instruction, Mod::acq_rel);
-}
 
 // The first plain access to shared or global memory, other than of `lock`, that control can come to from the end of
 // the loop without a fence.
@@ -231,12 +234,12 @@ ptx::InstructionId unordered_access(Context& context, flow::LoopId loop, BaseId 
       if (instruction.op == Op::fence || instruction.op == Op::membar || instruction.op == Op::bar ||
           instruction.op == Op::barrier || instruction.op == Op::call)
         ordered = true;
-      const flow::Accesses found = flow::memory_accesses(function, id);
+      const ptx::Accesses found = ptx::accesses_of(function, id);
       if (ordered || found.count != 1 || !found.items[0].is_plain) continue;
       const Access& access = found.items[0];
       if (access.space != Space::global && access.space != Space::generic && access.space != Space::shared) continue;
       const BaseId base = analyses.forms().address(access).base;
-      if (base == flow::kNoBase || base == lock || function.has(instruction, Mod::nc)) continue;
+      if (base == flow::kNoBase || base == lock || access.is_read_only) continue;
       return id;
     }
     if (ordered) continue;
@@ -260,15 +263,14 @@ RuleResult weak_synchronisation(Context& context) {
   size_t locks = 0;
   for (const Access& access : analyses.accesses()) {
     const ptx::Instruction& instruction = function.instructions[access.instruction];
-    if (instruction.op != Op::atom || !(function.has(instruction, Mod::cas) || function.has(instruction, Mod::exch)))
-      continue;
+    if (!takes_lock(access)) continue;
     const BlockId block = analyses.graph().block_of(access.instruction);
     const flow::LoopId loop = analyses.loops().innermost(block);
     const BaseId base = analyses.forms().address(access).base;
     if (loop == flow::kNone || base == flow::kNoBase || !decides_branch(context, access.instruction, true)) continue;
     // What is swapped in is computed from what was there: an arithmetic update, no lock.
-    const uint32_t value = instruction.first_operand + (function.has(instruction, Mod::cas) ? 3 : 2);
-    if (!constant_at(context, value, access.width_bytes * 8)) continue;
+    const auto value = ptx::operand_of(function, instruction, ptx::Purpose::source);
+    if (!value || !constant_at(context, *value, access.width_bytes * 8)) continue;
     ptx::InstructionId release = ptx::kNone;
     for (const Access& other : analyses.accesses())
       if (other.instruction != access.instruction && other.kind != AccessKind::load &&
@@ -277,7 +279,7 @@ RuleResult weak_synchronisation(Context& context) {
         release = other.instruction;
     if (release == ptx::kNone) continue;
     ++locks;
-    if (!acquires(function, instruction)) {
+    if (access.order != ptx::Order::acquire && access.order != ptx::Order::acq_rel) {
       const ptx::InstructionId after = unordered_access(context, loop, base);
       if (after != ptx::kNone) {
         Finding finding =
@@ -291,7 +293,7 @@ RuleResult weak_synchronisation(Context& context) {
       }
     }
     const Flag flag{{.instruction = release}, base, {}};
-    const ptx::InstructionId store = unfenced_store(context, flag, Scope::device);
+    const ptx::InstructionId store = unfenced_store(context, flag, Scope::gpu);
     if (store != ptx::kNone && analyses.dominators().dominates(block, analyses.graph().block_of(store))) {
       Finding finding =
           finding_at(context, release, Severity::medium, Tier::likely,

@@ -14,9 +14,9 @@
 
 #include <fmt/format.h>
 
-#include "analyzer/flow/effects.hpp"
 #include "analyzer/flow/intervals.hpp"
 #include "analyzer/flow/tested_range.hpp"
+#include "analyzer/ptx/facts.hpp"
 #include "analyzer/rules/all.hpp"
 #include "analyzer/rules/engine/analyses.hpp"
 #include "analyzer/rules/engine/result.hpp"
@@ -25,12 +25,12 @@
 
 namespace ptxkit::rules {
 
-using flow::Access;
-using flow::AccessKind;
 using flow::Atom;
 using flow::Form;
 using flow::LoopId;
 using flow::Uniformity;
+using ptx::Access;
+using ptx::AccessKind;
 using ptx::Op;
 using ptx::Space;
 
@@ -119,7 +119,6 @@ class RaceSearch {
   std::set<flow::Edge> closed_edges(const SharedAccess& a, const SharedAccess& b);
   flow::Evaluator& evaluator(const SharedAccess& shared, Moment moment);
 
-  bool is_volatile(const Access& access) const;
   bool is_asked(const Access& a, const Access& b) const;
   void leave_open_across_blocks(const std::vector<size_t>& members);
   bool judge_pairs(const std::map<ObjectKey, std::vector<size_t>>& groups);
@@ -235,12 +234,12 @@ void RaceSearch::collect() {
   warp_separates_.assign(function.instructions.size(), false);
   for (ptx::InstructionId id = 0; id < function.instructions.size(); ++id) {
     const ptx::Instruction& instruction = function.instructions[id];
-    const bool cluster =
-        (instruction.op == Op::barrier) && instruction.spelling.find(".cluster") != std::string_view::npos;
-    cta_separates_[id] = flow::is_cta_barrier(function, instruction) || cluster || instruction.op == Op::call ||
+    const bool cluster = instruction.op == Op::barrier &&
+                         ptx::facts_of(function, instruction).barrier.level == ptx::Barrier::Level::cluster;
+    cta_separates_[id] = ptx::is_cta_barrier(function, instruction) || cluster || instruction.op == Op::call ||
                          instruction.op == Op::mbarrier;
-    warp_separates_[id] = cta_separates_[id] || flow::is_warp_barrier(function, instruction);
-    const bool plain_barrier = flow::is_whole_cta_barrier(function, instruction) && !instruction.guard;
+    warp_separates_[id] = cta_separates_[id] || ptx::is_warp_barrier(function, instruction);
+    const bool plain_barrier = ptx::is_whole_cta_barrier(function, instruction) && !instruction.guard;
     if (cta_separates_[id] && !plain_barrier && open_.empty())
       open_ = fmt::format("the synchronisation in line {} is not followed", line_of(*context_, id));
   }
@@ -466,16 +465,12 @@ std::set<flow::Edge> RaceSearch::closed_edges(const SharedAccess& a, const Share
   return closed;
 }
 
-bool RaceSearch::is_volatile(const Access& access) const {
-  return context_->function().has(context_->function().instructions[access.instruction], ptx::Mod::volatile_);
-}
-
 bool RaceSearch::is_asked(const Access& a, const Access& b) const {
   switch (question_) {
     case Question::race:
-      return (a.is_plain || is_volatile(a)) && (b.is_plain || is_volatile(b));
+      return (a.is_plain || a.is_volatile) && (b.is_plain || b.is_volatile);
     case Question::lockstep:
-      return (a.is_plain || is_volatile(a)) && (b.is_plain || is_volatile(b)) && (is_volatile(a) || is_volatile(b));
+      return (a.is_plain || a.is_volatile) && (b.is_plain || b.is_volatile) && (a.is_volatile || b.is_volatile);
     case Question::mixed:
       return (a.kind == AccessKind::atomic && b.is_plain) || (b.kind == AccessKind::atomic && a.is_plain);
   }
@@ -702,7 +697,7 @@ RuleResult RaceSearch::run() {
     const bool is_any_asked = question_ == Question::mixed
                                   ? any_access([](const Access& each) { return each.kind == AccessKind::atomic; }) &&
                                         any_access([](const Access& each) { return each.is_plain; })
-                                  : any_access([&](const Access& each) { return is_volatile(each); });
+                                  : any_access([&](const Access& each) { return each.is_volatile; });
     if (!is_any_asked)
       return not_applicable(question_ == Question::mixed ? "no object is reached atomically and plainly"
                                                          : "the kernel has no volatile shared access");

@@ -8,13 +8,12 @@
 
 namespace ptxkit::rules {
 
-using flow::Access;
-using flow::AccessKind;
 using flow::Base;
 using flow::BaseId;
 using flow::Form;
 using flow::Source;
-using ptx::Mod;
+using ptx::Access;
+using ptx::AccessKind;
 using ptx::Op;
 using ptx::Space;
 
@@ -54,29 +53,12 @@ bool may_be_global(Context& context, const Access& access) {
   return !space || *space == Space::global;
 }
 
-// Words that write global memory and are no accesses of one thread, or do it in a function that is not followed.
-bool writes_elsewhere(const ptx::Function& function, const ptx::Instruction& instruction) {
-  switch (instruction.op) {
-    case Op::call:
-      return true;
-    case Op::cp:
-      return spelled(instruction, ".global.shared");
-    case Op::wmma:
-      return spelled(instruction, ".store") && instruction.space != Space::shared;
-    case Op::multimem:
-      return !spelled(instruction, ".ld_reduce");
-    default:
-      return function.has(instruction, Mod::bulk) && instruction.op == Op::red;
-  }
-}
-
 Touches touches_of(Context& context) {
   Analyses& analyses = context.analyses();
   const ptx::Function& function = context.function();
   Touches found;
   for (const Access& access : analyses.accesses()) {
-    const ptx::Instruction& instruction = function.instructions[access.instruction];
-    const bool is_read_only = access.kind == AccessKind::load && function.has(instruction, Mod::nc);
+    const bool is_read_only = access.kind == AccessKind::load && access.is_read_only;
     const bool is_write = access.kind != AccessKind::load && may_be_global(context, access);
     if (!is_read_only && !is_write) continue;
     Touch touch{access.instruction, flow::kNoBase, false, analyses.forms().expand(analyses.forms().address(access)),
@@ -88,7 +70,7 @@ Touches touches_of(Context& context) {
     if (instruction.op == Op::tex || instruction.op == Op::tld4) found.reads.push_back(touch_of_handle(context, id));
     if (instruction.op == Op::sust || instruction.op == Op::sured)
       found.writes.push_back(touch_of_handle(context, id));
-    else if (writes_elsewhere(function, instruction))
+    else if (ptx::facts_of(function, instruction).writes_global_elsewhere)
       found.writes.push_back({id, flow::kNoBase, false, {}, 0});
   });
   return found;

@@ -11,9 +11,9 @@
 
 namespace ptxkit::rules {
 
-using flow::Access;
-using flow::AccessKind;
 using flow::BlockId;
+using ptx::Access;
+using ptx::AccessKind;
 using ptx::Op;
 using ptx::Space;
 
@@ -60,7 +60,7 @@ std::optional<Span> span_of(Context& context, const Access& access, const ptx::V
 // An exchange whose old value nothing reads: a store.
 bool is_store_alone(const Context& context, ptx::InstructionId id) {
   const ptx::Instruction& exchange = context.function().instructions[id];
-  if (exchange.op != Op::atom || !spelled(exchange, ".exch")) return false;
+  if (ptx::facts_of(context.function(), exchange).atomic != ptx::AtomicOperation::exchange) return false;
   const ptx::Operand& old = context.function().operands(exchange)[0];
   if (old.kind != ptx::OperandKind::reg) return old.kind == ptx::OperandKind::sink;
   return std::ranges::count_if(context.function().operand_pool, [&](const ptx::Operand& operand) {
@@ -106,27 +106,8 @@ RuleResult uninitialised_shared(Context& context) {
   }
   if (!any) return not_applicable("the kernel accesses no shared variable");
   for_each_instruction(context, [&](ptx::InstructionId, const ptx::Instruction& instruction) {
-    switch (instruction.op) {
-      case Op::call:
-      case Op::wmma:
-      case Op::wgmma:
-      case Op::tcgen05:
-      case Op::multimem:
-      case Op::mapa:
-      case Op::mbarrier:
-      case Op::clusterlaunchcontrol:
-        unknown_write = true;
-        break;
-      case Op::cp:
-      case Op::st:
-      case Op::red:
-        // cp.async is an access like others; st.async, red.async and bulk copies are not.
-        unknown_write = unknown_write || spelled(instruction, ".bulk") ||
-                        (instruction.op != Op::cp && spelled(instruction, ".async"));
-        break;
-      default:
-        break;
-    }
+    unknown_write = unknown_write || instruction.op == Op::mapa ||
+                    ptx::facts_of(context.function(), instruction).writes_shared_elsewhere;
   });
   if (unknown_write) return undecided("something writes to shared memory at an address that is not followed");
   std::vector<Finding> findings;

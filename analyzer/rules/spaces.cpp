@@ -11,8 +11,8 @@
 
 namespace ptxkit::rules {
 
-using flow::Access;
 using flow::Source;
+using ptx::Access;
 using ptx::Space;
 
 namespace {
@@ -189,7 +189,7 @@ RuleResult constant_write(Context& context) {
                                [](const ptx::Variable& each) { return each.space == Space::constant; });
   };
   for (const Access& access : analyses.accesses()) {
-    if (access.kind == flow::AccessKind::load) continue;
+    if (access.kind == ptx::AccessKind::load) continue;
     any = true;
     const Source base = flow::address_base(analyses.ssa(), access.address);
     const bool direct = access.space == Space::constant;

@@ -3,7 +3,7 @@
 
 #include <fmt/format.h>
 
-#include "analyzer/flow/effects.hpp"
+#include "analyzer/ptx/facts.hpp"
 #include "analyzer/rules/all.hpp"
 #include "analyzer/rules/engine/result.hpp"
 #include "analyzer/rules/engine/walk.hpp"
@@ -12,26 +12,23 @@
 namespace ptxkit::rules {
 
 using flow::Source;
-using ptx::Mod;
 using ptx::Op;
+using ptx::Purpose;
 
 namespace {
 
 constexpr uint32_t kAll = 0xffffffff;
 
-// Index, among the operands, of the member mask; nothing where the instruction has none.
+// The member mask, in the operand pool; nothing where the instruction has none.
 std::optional<uint32_t> mask_operand(const ptx::Function& function, const ptx::Instruction& instruction) {
-  if (!function.has(instruction, Mod::sync)) return std::nullopt;
   switch (instruction.op) {
     case Op::shfl:
     case Op::vote:
     case Op::match:
     case Op::redux:
     case Op::elect:
-      return instruction.operand_count - 1;
     case Op::bar:
-      if (spelled(instruction, ".warp") && instruction.operand_count == 1) return 0;
-      return std::nullopt;
+      return ptx::operand_of(function, instruction, Purpose::mask);
     default:
       return std::nullopt;
   }
@@ -40,7 +37,7 @@ std::optional<uint32_t> mask_operand(const ptx::Function& function, const ptx::I
 std::optional<uint32_t> constant_mask(Context& context, const ptx::Instruction& instruction) {
   const auto operand = mask_operand(context.function(), instruction);
   if (!operand) return std::nullopt;
-  const auto mask = constant_at(context, instruction.first_operand + *operand);
+  const auto mask = constant_at(context, *operand);
   return mask ? std::optional(static_cast<uint32_t>(*mask)) : std::nullopt;
 }
 
@@ -68,7 +65,7 @@ bool runs_to_end(Context& context, flow::BlockId start) {
     if (analyses.loops().innermost(block) != flow::kNone || graph.block(block).falls_off) return false;
     for (ptx::InstructionId id = graph.block(block).first; id < graph.block(block).end; ++id) {
       const ptx::Instruction& instruction = function.instructions[id];
-      const bool may_wait = flow::is_warp_barrier(function, instruction) || instruction.op == Op::call ||
+      const bool may_wait = ptx::is_warp_barrier(function, instruction) || instruction.op == Op::call ||
                             instruction.op == Op::mbarrier || instruction.op == Op::bar ||
                             instruction.op == Op::barrier;
       if (may_wait) return false;
@@ -113,7 +110,7 @@ std::optional<Arrivals> arrivals(Context& context, ptx::InstructionId id, uint32
       const auto ways = graph.successors(asks);  // the taken one first
       const bool is_taken_by_others = condition.expected == branch.guard.negated;
       const bool leaves =
-          flow::is_branch(branch) && ways.size() == 2 && runs_to_end(context, ways[is_taken_by_others ? 0 : 1]);
+          ptx::is_branch(branch) && ways.size() == 2 && runs_to_end(context, ways[is_taken_by_others ? 0 : 1]);
       (ends ? found.gone : leaves ? found.leave : found.stay) |= fails;
     }
     if (!is_asked) found.stay |= fails & ~found.gone;
@@ -146,11 +143,11 @@ std::optional<uint32_t> mask_of_warp(Context& context, const ptx::Instruction& i
   Analyses& analyses = context.analyses();
   const flow::Ssa& ssa = analyses.ssa();
   const auto operand = mask_operand(context.function(), instruction);
-  const Source source = operand ? flow::source_of(ssa, instruction.first_operand + *operand) : Source{};
+  const Source source = operand ? flow::source_of(ssa, *operand) : Source{};
   if (source.kind != Source::Kind::value) return std::nullopt;
   const flow::Value& value = ssa.value(source.id);
   const ptx::Instruction* vote = definition_of(context, source.id);
-  if (!vote || vote->op != Op::vote || !context.function().has(*vote, Mod::ballot) || value.old != flow::kNone ||
+  if (!vote || ptx::facts_of(context.function(), *vote).vote != ptx::Vote::ballot || value.old != flow::kNone ||
       analyses.loops().innermost(value.block) != flow::kNone)
     return std::nullopt;
   const auto lanes = arrivals(context, value.instruction, warp);
@@ -171,7 +168,7 @@ bool has_partner(Context& context, ptx::InstructionId id) {
   const ptx::Instruction& own = context.function().instructions[id];
   bool found = false;
   for_each_instruction(context, [&](ptx::InstructionId other, const ptx::Instruction& instruction) {
-    found = found || (other != id && instruction.spelling == own.spelling &&
+    found = found || (other != id && ptx::is_same_operation(context.function(), instruction, own) &&
                       !context.analyses().dominators().dominates(context.analyses().graph().block_of(id),
                                                                  context.analyses().graph().block_of(other)) &&
                       !context.analyses().dominators().dominates(context.analyses().graph().block_of(other),
@@ -295,7 +292,7 @@ RuleResult shuffle_lane_bounds(Context& context) {
     const uint32_t distance = static_cast<uint32_t>(lane.low);
     const uint32_t segment_mask = static_cast<uint32_t>(*clamp >> 8) & 31;
     const uint32_t width = (~segment_mask & 31) + 1;
-    if (function.has(instruction, Mod::idx)) {
+    if (ptx::facts_of(function, instruction).shuffle == ptx::Shuffle::index) {
       if (distance >= width && std::has_single_bit(width))
         report(fmt::format("lane {} is outside the segment of {}", distance, plural(width, "lane")),
                "use a lane of the segment");
@@ -330,7 +327,7 @@ RuleResult vote_match_mask(Context& context) {
                                       "name the lanes whose answer is used"));
       return;
     }
-    const Source source = flow::source_of(ssa, instruction.first_operand + *operand);
+    const Source source = flow::source_of(ssa, *operand);
     if (source.kind != Source::Kind::value) return;
     const ptx::Instruction* definition = definition_of(context, source.id);
     if (!definition || definition->op != Op::activemask) return;

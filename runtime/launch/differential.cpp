@@ -9,6 +9,7 @@
 
 #include <fmt/format.h>
 
+#include "analyzer/ptx/facts.hpp"
 #include "runtime/driver/context.hpp"
 #include "runtime/emulator/emulator.hpp"
 #include "runtime/launch/generated_bytes.hpp"
@@ -70,10 +71,8 @@ Run run_once(const ptx::Module& module, const ptx::Function& kernel, const flow:
 
 // Whether the results may differ between machines: .approx, .full, and instructions that are always approximate.
 bool is_approximate(const ptx::Function& kernel) {
-  return std::ranges::any_of(kernel.instructions, [](const ptx::Instruction& instruction) {
-    return instruction.spelling.find(".approx") != std::string_view::npos ||
-           instruction.spelling.find(".full") != std::string_view::npos || instruction.op == ptx::Op::tanh ||
-           instruction.op == ptx::Op::ex2;
+  return std::ranges::any_of(kernel.instructions, [&](const ptx::Instruction& instruction) {
+    return ptx::facts_of(kernel, instruction).approximates;
   });
 }
 

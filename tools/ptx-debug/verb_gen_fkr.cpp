@@ -15,6 +15,7 @@
 #include "analyzer/analyze/place.hpp"
 #include "analyzer/evidence/evidence.hpp"
 #include "analyzer/ptx/diagnostic.hpp"
+#include "analyzer/ptx/facts.hpp"
 #include "runtime/launch/sized_launch.hpp"
 #include "support/file.hpp"
 #include "support/hex.hpp"
@@ -324,7 +325,7 @@ std::optional<std::string> use_of_object(const ptx::Module& module, const ptx::F
       const auto [what, kind] =
           std::ranges::find(kOfTextures, each.op) != std::end(kOfTextures)   ? std::pair{"texture", "tex"}
           : std::ranges::find(kOfSurfaces, each.op) != std::end(kOfSurfaces) ? std::pair{"surface", "surf"}
-          : each.spelling.find(".tensor.") != each.spelling.npos             ? std::pair{"tensor map", "tensor"}
+          : ptx::facts_of(function, each).asynchronous.is_tensor             ? std::pair{"tensor map", "tensor"}
                                                                              : std::pair{"", ""};
       if (*what == '\0') continue;
       return fmt::format(

@@ -83,7 +83,7 @@ void Alignment::make_contracts() {
       }
     }
   }
-  for (const flow::Access& access : analyses_->accesses()) {
+  for (const ptx::Access& access : analyses_->accesses()) {
     const Form form = forms.address(access);
     if (form.base == flow::kNoBase || contracts_[form.base].is_declared) continue;
     const Form expanded = forms.expand(form);
@@ -101,7 +101,7 @@ void Alignment::make_contracts() {
 }
 
 // A test of low bits on the way to the access that covers its address: (p & 15) == 0 before a 16-byte load at p + 16 i.
-bool Alignment::proved_by_test(const flow::Access& access, const Form& form) {
+bool Alignment::proved_by_test(const ptx::Access& access, const Form& form) {
   flow::Forms& forms = analyses_->forms();
   const unsigned wanted = log2_of(access.width_bytes);
   const flow::Refinement here(forms, analyses_->conditions().of_instruction(access.instruction));
@@ -119,7 +119,7 @@ bool Alignment::proved_by_test(const flow::Access& access, const Form& form) {
 }
 
 // Predicates on the way that look at low bits of a pointer into the same object, or of what is added to it.
-std::vector<flow::ValueId> Alignment::tests_of_low_bits(const flow::Access& access, flow::BaseId base, Tested what) {
+std::vector<flow::ValueId> Alignment::tests_of_low_bits(const ptx::Access& access, flow::BaseId base, Tested what) {
   const flow::Ssa& ssa = analyses_->ssa();
   const flow::Domain& domain = analyses_->domain();
   const Form form = analyses_->forms().address(access);
@@ -158,7 +158,7 @@ std::vector<flow::ValueId> Alignment::tests_of_low_bits(const flow::Access& acce
 }
 
 void Alignment::judge(size_t index) {
-  const flow::Access& access = analyses_->accesses()[index];
+  const ptx::Access& access = analyses_->accesses()[index];
   AccessAlignment& result = results_[index];
   const uint32_t width = access.width_bytes;
   if (width <= 1) return;
@@ -262,7 +262,7 @@ void Alignment::judge(size_t index) {
 }
 
 // Some term is not proved a multiple of the width: says which, and shows a witness where there is one.
-void Alignment::explain_leftover(const flow::Access& access, const Form& form, const Form& expanded,
+void Alignment::explain_leftover(const ptx::Access& access, const Form& form, const Form& expanded,
                                  AccessAlignment& result) {
   flow::Forms& forms = analyses_->forms();
   const uint32_t width = access.width_bytes;
@@ -385,7 +385,7 @@ void Alignment::explain_leftover(const flow::Access& access, const Form& form, c
 
 // A thread that is misaligned, of block (0, 0, 0), or of the next one in some dimension. `rest` is what is known of the
 // address, `is_whole` if nothing else is added to it than that and `left`.
-bool Alignment::refute_by_thread(const flow::Access& access, std::span<const flow::Term> left, uint64_t rest,
+bool Alignment::refute_by_thread(const ptx::Access& access, std::span<const flow::Term> left, uint64_t rest,
                                  bool is_whole, std::span<const flow::ValueId> tests, AccessAlignment& result) {
   flow::Forms& forms = analyses_->forms();
   const uint32_t width = access.width_bytes;
@@ -459,7 +459,7 @@ void Alignment::refute_by_neighbours() {
   using Place = std::tuple<flow::BaseId, flow::LoopId, std::vector<flow::Term>>;
   std::map<Place, std::vector<std::pair<size_t, uint64_t>>> places;  // with the displacement
   for (size_t i = 0; i < accesses.size(); ++i) {
-    const flow::Access& access = accesses[i];
+    const ptx::Access& access = accesses[i];
     if (results_[i].status != AlignmentStatus::undecided || function.instructions[access.instruction].guard) continue;
     const Form form = forms.expand(forms.address(access));
     const flow::LoopId loop = analyses_->loops().innermost(analyses_->graph().block_of(access.instruction));
@@ -467,14 +467,14 @@ void Alignment::refute_by_neighbours() {
   }
   for (const auto& [place, members] : places)
     for (const auto& [index, displacement] : members) {
-      const flow::Access& access = accesses[index];
+      const ptx::Access& access = accesses[index];
       if (results_[index].status != AlignmentStatus::undecided ||
           !tests_of_low_bits(access, std::get<0>(place), Tested::base_or_terms).empty())
         continue;
       // Of many a few neighbours tell.
       size_t looked_at = 0;
       for (const auto& [other, other_displacement] : members) {
-        const flow::Access& earlier = accesses[other];
+        const ptx::Access& earlier = accesses[other];
         if (other >= index || ++looked_at > kMaxNeighbours) break;
         const uint64_t width = std::min(access.width_bytes, earlier.width_bytes);
         const uint64_t apart = displacement - other_displacement;
@@ -502,7 +502,7 @@ void Alignment::refute_by_neighbours() {
 }
 
 // Where two threads stand to each other is known though neither address is: one of them is misaligned.
-bool Alignment::refute_by_pair(const flow::Access& access, std::span<const flow::Term> left, AccessAlignment& result) {
+bool Alignment::refute_by_pair(const ptx::Access& access, std::span<const flow::Term> left, AccessAlignment& result) {
   const flow::BlockId block = analyses_->graph().block_of(access.instruction);
   for (unsigned dimension = 0; dimension < 3; ++dimension) {
     // Unrolled loops access many places that differ by a constant.
@@ -527,7 +527,7 @@ bool Alignment::refute_by_pair(const flow::Access& access, std::span<const flow:
 }
 
 // A byte offset that the text does not give: a turn of the loop that is misaligned all the same.
-bool Alignment::refute_by_run(const flow::Access& access, bool may_assume_data, AccessAlignment& result) {
+bool Alignment::refute_by_run(const ptx::Access& access, bool may_assume_data, AccessAlignment& result) {
   const bool is_in_loop = analyses_->loops().innermost(analyses_->graph().block_of(access.instruction)) != flow::kNone;
   if (!is_in_loop) return false;
   if (runs_left_ == 0) {

@@ -12,8 +12,8 @@
 #include <tuple>
 #include <vector>
 
-#include "analyzer/flow/effects.hpp"
 #include "analyzer/flow/forms.hpp"
+#include "analyzer/ptx/facts.hpp"
 #include "analyzer/rules/engine/rule.hpp"
 
 namespace ptxkit::rules {
@@ -79,14 +79,14 @@ class Alignment {
   };
   void make_contracts();
   void judge(size_t index);
-  bool proved_by_test(const flow::Access& access, const flow::Form& form);
+  bool proved_by_test(const ptx::Access& access, const flow::Form& form);
   enum class Tested : uint8_t { base, base_or_terms };
-  std::vector<flow::ValueId> tests_of_low_bits(const flow::Access& access, flow::BaseId base, Tested what);
-  void explain_leftover(const flow::Access& access, const flow::Form& form, const flow::Form& expanded,
+  std::vector<flow::ValueId> tests_of_low_bits(const ptx::Access& access, flow::BaseId base, Tested what);
+  void explain_leftover(const ptx::Access& access, const flow::Form& form, const flow::Form& expanded,
                         AccessAlignment& result);
-  bool refute_by_pair(const flow::Access& access, std::span<const flow::Term> left, AccessAlignment& result);
-  bool refute_by_run(const flow::Access& access, bool may_assume_data, AccessAlignment& result);
-  bool refute_by_thread(const flow::Access& access, std::span<const flow::Term> left, uint64_t rest, bool is_whole,
+  bool refute_by_pair(const ptx::Access& access, std::span<const flow::Term> left, AccessAlignment& result);
+  bool refute_by_run(const ptx::Access& access, bool may_assume_data, AccessAlignment& result);
+  bool refute_by_thread(const ptx::Access& access, std::span<const flow::Term> left, uint64_t rest, bool is_whole,
                         std::span<const flow::ValueId> tests, AccessAlignment& result);
   void refute_by_neighbours();
 

@@ -33,7 +33,7 @@ struct Analyses {
   const flow::UniformityAnalysis& uniformity();
   // The same for threads whose %tid differs in one component, 0 to 2, alone.
   const flow::UniformityAnalysis& uniformity_of_row(unsigned dimension);
-  const std::vector<flow::Access>& accesses();  // of reachable instructions, in program order
+  const std::vector<ptx::Access>& accesses();  // of reachable instructions, in program order
   const Alignment& alignment();
   const flow::Pressure& pressure();
   // The threads of a warp that exist, in the first iteration of the loops around `block`: of the block that is
@@ -51,7 +51,7 @@ struct Analyses {
   std::optional<flow::Forms> forms_;
   std::optional<flow::Conditions> conditions_;
   std::optional<flow::UniformityAnalysis> uniformity_, row_uniformity_[3];
-  std::optional<std::vector<flow::Access>> accesses_;
+  std::optional<std::vector<ptx::Access>> accesses_;
   std::optional<Alignment> alignment_;
   std::optional<flow::Pressure> pressure_;
   std::map<std::pair<uint32_t, flow::LoopId>, flow::Evaluator> lanes_;  // by warp and innermost loop

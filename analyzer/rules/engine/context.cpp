@@ -89,12 +89,12 @@ const flow::UniformityAnalysis& Analyses::uniformity_of_row(unsigned dimension) 
   return *row;
 }
 
-const std::vector<flow::Access>& Analyses::accesses() {
+const std::vector<ptx::Access>& Analyses::accesses() {
   if (!accesses_) {
     accesses_.emplace();
     for (ptx::InstructionId id = 0; id < context_->function().instructions.size(); ++id) {
       if (!graph().is_reachable(graph().block_of(id))) continue;
-      const flow::Accesses found = flow::memory_accesses(context_->function(), id);
+      const ptx::Accesses found = ptx::accesses_of(context_->function(), id);
       accesses_->insert(accesses_->end(), found.items, found.items + found.count);
     }
   }

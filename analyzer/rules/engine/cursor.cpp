@@ -26,7 +26,7 @@ constexpr uint8_t kBytes[] = {1, 2, 3, 5, 0x21, 0x12, 0x13};
 // One thread's way through the kernel, block by block.
 class Run {
  public:
-  Run(Analyses& analyses, const flow::Access& access, std::optional<uint8_t> byte, bool prefer_taken)
+  Run(Analyses& analyses, const ptx::Access& access, std::optional<uint8_t> byte, bool prefer_taken)
       : analyses_(&analyses),
         access_(&access),
         byte_(byte),
@@ -154,7 +154,7 @@ class Run {
   }
 
   Analyses* analyses_;
-  const flow::Access* access_;
+  const ptx::Access* access_;
   std::optional<uint8_t> byte_;
   bool prefer_taken_;
   Evaluator evaluator_;
@@ -167,7 +167,7 @@ class Run {
 
 }  // namespace
 
-std::optional<MisalignedTurn> find_misaligned_turn(Analyses& analyses, const flow::Access& access,
+std::optional<MisalignedTurn> find_misaligned_turn(Analyses& analyses, const ptx::Access& access,
                                                    bool may_assume_data) {
   std::vector<std::optional<uint8_t>> bytes{std::nullopt};
   if (may_assume_data) bytes.insert(bytes.end(), std::begin(kBytes), std::end(kBytes));
@@ -212,7 +212,7 @@ bool differs_in_row(Analyses& analyses, std::span<const flow::Term> parts, uint3
   return false;
 }
 
-std::optional<MisalignedPair> find_misaligned_pair(Analyses& analyses, const flow::Access& access,
+std::optional<MisalignedPair> find_misaligned_pair(Analyses& analyses, const ptx::Access& access,
                                                    std::span<const flow::Term> parts, unsigned dimension) {
   flow::Forms& forms = analyses.forms();
   const flow::LaunchShape& shape = analyses.shape();

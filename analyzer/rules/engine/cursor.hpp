@@ -5,8 +5,8 @@
 #include <optional>
 #include <span>
 
-#include "analyzer/flow/effects.hpp"
 #include "analyzer/flow/forms.hpp"
+#include "analyzer/ptx/facts.hpp"
 
 namespace ptxkit::rules {
 
@@ -22,8 +22,7 @@ struct MisalignedTurn {
 
 // Runs the kernel's own instructions until `access` is misaligned. With `may_assume_data` every loaded byte is 1, then
 // 2, and so on. Nothing where that is not within a few hundred blocks, or hangs on what the text does not say.
-std::optional<MisalignedTurn> find_misaligned_turn(Analyses& analyses, const flow::Access& access,
-                                                   bool may_assume_data);
+std::optional<MisalignedTurn> find_misaligned_turn(Analyses& analyses, const ptx::Access& access, bool may_assume_data);
 
 // Two threads of which at least one is misaligned, whatever the parts that both have in common are.
 struct MisalignedPair {
@@ -38,7 +37,7 @@ bool differs_in_row(Analyses& analyses, std::span<const flow::Term> parts, uint3
 
 // Of threads that differ in one dimension, 0 to 2. Nothing where a part differs between them in a way that the text
 // does not tell, or where a test on the way may keep one of the two out.
-std::optional<MisalignedPair> find_misaligned_pair(Analyses& analyses, const flow::Access& access,
+std::optional<MisalignedPair> find_misaligned_pair(Analyses& analyses, const ptx::Access& access,
                                                    std::span<const flow::Term> parts, unsigned dimension);
 
 }  // namespace ptxkit::rules

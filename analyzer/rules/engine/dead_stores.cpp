@@ -2,17 +2,17 @@
 
 #include <algorithm>
 
-#include "analyzer/flow/effects.hpp"
+#include "analyzer/ptx/facts.hpp"
 #include "analyzer/rules/engine/object_uses.hpp"
 #include "analyzer/rules/engine/walk.hpp"
 
 namespace ptxkit::rules {
 
-using flow::Access;
-using flow::AccessKind;
 using flow::Base;
 using flow::BlockId;
 using flow::Form;
+using ptx::Access;
+using ptx::AccessKind;
 using ptx::Op;
 using ptx::OperandKind;
 using ptx::Space;
@@ -73,7 +73,7 @@ void add_unread(Context& context, std::vector<DeadStore>& found) {
     ReadBytes read;
     std::vector<Access> stores;
     for (const ObjectUse& use : object.uses) {
-      const flow::Accesses accesses = flow::memory_accesses(context.function(), use.instruction);
+      const ptx::Accesses accesses = ptx::accesses_of(context.function(), use.instruction);
       const Access* end = accesses.items + accesses.count;
       const Access* access =
           std::find_if(accesses.items, end, [&](const Access& each) { return each.address == use.operand; });
@@ -97,7 +97,7 @@ bool publishes(const ptx::Function& function, ptx::InstructionId id) {
   switch (instruction.op) {
     case Op::ld:
     case Op::st: {
-      const flow::Accesses accesses = flow::memory_accesses(function, id);
+      const ptx::Accesses accesses = ptx::accesses_of(function, id);
       return accesses.count == 1 ? !accesses.items[0].is_plain : instruction.space != Space::param;
     }
     case Op::bar:
@@ -114,7 +114,7 @@ bool publishes(const ptx::Function& function, ptx::InstructionId id) {
       break;
   }
   const auto operands = function.operands(instruction);
-  return flow::is_warp_barrier(function, instruction) || flow::destination_count(function, instruction) == 0 ||
+  return ptx::is_warp_barrier(function, instruction) || ptx::destination_count(function, instruction) == 0 ||
          std::any_of(operands.begin(), operands.end(),
                      [](const ptx::Operand& operand) { return operand.kind == OperandKind::address; });
 }
@@ -165,7 +165,7 @@ void add_overwritten(Context& context, std::vector<DeadStore>& found) {
         pending.clear();
         continue;
       }
-      const flow::Accesses accesses = flow::memory_accesses(function, id);
+      const ptx::Accesses accesses = ptx::accesses_of(function, id);
       if (accesses.count == 0) continue;
       const Pending now{accesses.items[0], analyses.forms().address(accesses.items[0])};
       if (now.access.kind == AccessKind::load) {

@@ -5,7 +5,7 @@
 
 #include <fmt/format.h>
 
-#include "analyzer/flow/effects.hpp"
+#include "analyzer/ptx/facts.hpp"
 #include "analyzer/rules/engine/analyses.hpp"
 
 namespace ptxkit::rules {
@@ -148,7 +148,7 @@ GuardedBarriers guarded_barriers(Context& context) {
   for (BlockId block = 0; block < graph.size(); ++block) {
     if (!graph.is_reachable(block)) continue;
     for (ptx::InstructionId id = graph.block(block).first; id < graph.block(block).end; ++id)
-      if (flow::is_whole_cta_barrier(function, function.instructions[id])) {
+      if (ptx::is_whole_cta_barrier(function, function.instructions[id])) {
         barriers.push_back(id);
         has_barrier[block] = true;
       }

@@ -2,7 +2,7 @@
 
 #include <set>
 
-#include "analyzer/flow/effects.hpp"
+#include "analyzer/ptx/facts.hpp"
 #include "analyzer/rules/engine/walk.hpp"
 
 namespace ptxkit::rules {
@@ -68,7 +68,7 @@ class Collector {
     const ptx::Function& function = context_->function();
     const auto results_have = [&](BaseId base) {
       bool found = false;
-      flow::for_each_register(function, instruction, [&](uint32_t index, const ptx::Operand&, bool written) {
+      ptx::for_each_register(function, instruction, [&](uint32_t index, const ptx::Operand&, bool written) {
         const ValueId value = written ? analyses_->ssa().at(index) : flow::kNone;
         found = found || (value != flow::kNone && analyses_->domain().fact(value).base == base);
       });
@@ -87,7 +87,7 @@ class Collector {
         if (operand.child_count) self(self, operand.first_child, operand.child_count);
       }
     };
-    const unsigned destinations = flow::destination_count(function, instruction);
+    const unsigned destinations = ptx::destination_count(function, instruction);
     walk(walk, instruction.first_operand + destinations, instruction.operand_count - destinations);
   }
 

@@ -22,7 +22,7 @@ constexpr size_t kMaxPathSteps = 16;
 // Values stored to a local slot of known offset, for the loads of that slot.
 using Slots = std::map<std::pair<flow::BaseId, int64_t>, std::vector<ValueId>>;
 
-std::optional<std::pair<flow::BaseId, int64_t>> slot_of(Analyses& analyses, const flow::Access& access) {
+std::optional<std::pair<flow::BaseId, int64_t>> slot_of(Analyses& analyses, const ptx::Access& access) {
   const flow::Form form = analyses.forms().address(access);
   if (form.base == flow::kNoBase || !form.terms.empty()) return std::nullopt;
   const flow::Base& base = analyses.domain().base(form.base);
@@ -44,12 +44,12 @@ Taint::Taint(Context& context, std::vector<Sink> sinks) : ssa_(&context.analyses
 
   Slots stored;
   std::map<ptx::InstructionId, std::pair<flow::BaseId, int64_t>> loaded_slot;
-  for (const flow::Access& access : analyses.accesses()) {
+  for (const ptx::Access& access : analyses.accesses()) {
     if (access.space != ptx::Space::local && access.space != ptx::Space::generic) continue;
     const auto slot = slot_of(analyses, access);
     if (!slot || access.data == ptx::kNone) continue;
-    if (access.kind == flow::AccessKind::load) loaded_slot[access.instruction] = *slot;
-    if (access.kind == flow::AccessKind::store && ssa.at(access.data) != flow::kNone)
+    if (access.kind == ptx::AccessKind::load) loaded_slot[access.instruction] = *slot;
+    if (access.kind == ptx::AccessKind::store && ssa.at(access.data) != flow::kNone)
       stored[*slot].push_back(ssa.at(access.data));
   }
 
@@ -77,7 +77,7 @@ Taint::Taint(Context& context, std::vector<Sink> sinks) : ssa_(&context.analyses
       if (value.kind != Value::Kind::result) continue;
       reach(value.old, here);
       const ptx::Instruction& instruction = function.instructions[value.instruction];
-      const flow::Accesses accesses = flow::memory_accesses(function, value.instruction);
+      const ptx::Accesses accesses = ptx::accesses_of(function, value.instruction);
       const bool is_global_load = instruction.op == Op::ld && accesses.items[0].space == ptx::Space::global;
       if (accesses.count > 0 && !(is_pattern && is_global_load)) {
         if (const auto slot = loaded_slot.find(value.instruction); slot != loaded_slot.end())
@@ -85,7 +85,7 @@ Taint::Taint(Context& context, std::vector<Sink> sinks) : ssa_(&context.analyses
         continue;
       }
       if (instruction.op == Op::shfl && is_pattern) continue;
-      flow::for_each_register(function, instruction, [&](uint32_t index, const ptx::Operand&, bool written) {
+      ptx::for_each_register(function, instruction, [&](uint32_t index, const ptx::Operand&, bool written) {
         if (!written) reach(ssa.at(index), here);
       });
     }

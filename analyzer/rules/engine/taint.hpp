@@ -4,8 +4,8 @@
 
 #include <vector>
 
-#include "analyzer/flow/effects.hpp"
 #include "analyzer/flow/ssa.hpp"
+#include "analyzer/ptx/facts.hpp"
 #include "analyzer/rules/engine/context.hpp"
 #include "analyzer/rules/engine/rule.hpp"
 

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "analyzer/flow/effects.hpp"
+#include "analyzer/ptx/facts.hpp"
 #include "analyzer/rules/engine/analyses.hpp"
 #include "analyzer/rules/engine/context.hpp"
 
@@ -47,7 +47,7 @@ bool is_for_several_warps(Context& context) {
   };
   if (std::any_of(function.operand_pool.begin(), function.operand_pool.end(), is_other_dimension)) return false;
   return std::any_of(function.instructions.begin(), function.instructions.end(),
-                     [&](const ptx::Instruction& each) { return flow::is_whole_cta_barrier(function, each); }) ||
+                     [&](const ptx::Instruction& each) { return ptx::is_whole_cta_barrier(function, each); }) ||
          makes_warp_number(context);
 }
 

@@ -4,7 +4,7 @@
 #include <numeric>
 #include <set>
 
-#include "analyzer/flow/effects.hpp"
+#include "analyzer/ptx/facts.hpp"
 
 namespace ptxkit::rules {
 
@@ -43,10 +43,10 @@ std::vector<ValueId> ancestors(Context& context, ValueId start, size_t limit) {
       for (const ValueId argument : ssa.arguments(found[head])) push(argument);
     if (value.kind != Value::Kind::result) continue;
     push(value.old);
-    flow::for_each_register(context.function(), context.function().instructions[value.instruction],
-                            [&](uint32_t index, const ptx::Operand&, bool written) {
-                              if (!written) push(ssa.at(index));
-                            });
+    ptx::for_each_register(context.function(), context.function().instructions[value.instruction],
+                           [&](uint32_t index, const ptx::Operand&, bool written) {
+                             if (!written) push(ssa.at(index));
+                           });
   }
   return found;
 }

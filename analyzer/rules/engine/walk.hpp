@@ -21,10 +21,6 @@ void for_each_instruction(Context& context, Visit&& visit) {
   }
 }
 
-inline bool spelled(const ptx::Instruction& instruction, std::string_view part) {
-  return instruction.spelling.find(part) != std::string_view::npos;
-}
-
 // What is known of an operand as a number.
 inline flow::Fact fact_at(Context& context, uint32_t pool_index, unsigned width = 32) {
   Analyses& analyses = context.analyses();
@@ -39,7 +35,7 @@ inline std::optional<uint64_t> constant_at(Context& context, uint32_t pool_index
 }
 
 // The variable that an access surely goes to; kNone where it is not known.
-inline ptx::VariableId object_of(Context& context, const flow::Access& access) {
+inline ptx::VariableId object_of(Context& context, const ptx::Access& access) {
   const flow::Base& base = context.analyses().domain().base(context.analyses().forms().address(access).base);
   return base.kind == flow::Base::Kind::variable ? base.id : ptx::kNone;
 }

@@ -9,7 +9,7 @@ namespace ptxkit::rules {
 
 using flow::Uniformity;
 
-std::optional<WarpFootprint> warp_footprint(Context& context, const flow::Access& access) {
+std::optional<WarpFootprint> warp_footprint(Context& context, const ptx::Access& access) {
   Analyses& analyses = context.analyses();
   flow::Forms& forms = analyses.forms();
   const auto& shape = analyses.shape();
@@ -77,7 +77,7 @@ unsigned conflict_degree(const WarpFootprint& footprint, uint32_t width_bytes) {
 std::vector<SharedAccess> shared_accesses(Context& context) {
   Analyses& analyses = context.analyses();
   std::vector<SharedAccess> all;
-  for (const flow::Access& access : analyses.accesses()) {
+  for (const ptx::Access& access : analyses.accesses()) {
     if (access.space != ptx::Space::shared) continue;
     SharedAccess found{access, ptx::kNone, warp_footprint(context, access)};
     if (const flow::BaseId id = analyses.forms().address(access).base; id != flow::kNoBase) {

@@ -6,7 +6,7 @@
 #include <optional>
 #include <vector>
 
-#include "analyzer/flow/effects.hpp"
+#include "analyzer/ptx/facts.hpp"
 #include "analyzer/rules/engine/context.hpp"
 
 namespace ptxkit::rules {
@@ -18,7 +18,7 @@ struct WarpFootprint {
 
 // Of the first warp of a block whose first row has at least 32 threads, in the first iteration of the loops around.
 // Nothing where an address depends on what lanes cannot know from their place, other than a number common to all.
-std::optional<WarpFootprint> warp_footprint(Context& context, const flow::Access& access);
+std::optional<WarpFootprint> warp_footprint(Context& context, const ptx::Access& access);
 
 // Most accesses that one bank serves, in the phases in which hardware takes a request: 32 banks of 4 bytes; words of 8
 // bytes by half warps, of 16 by quarters. 1 is free of conflicts. Source: CUDA C++ Programming Guide, shared memory.
@@ -26,7 +26,7 @@ unsigned conflict_degree(const WarpFootprint& footprint, uint32_t width_bytes);
 
 // An access to shared memory, for pictures: what it touches, and where that is known, by which lanes.
 struct SharedAccess {
-  flow::Access access;
+  ptx::Access access;
   ptx::VariableId object = ptx::kNone;  // where one variable alone can be meant
   std::optional<WarpFootprint> footprint;
 };

@@ -1,7 +1,7 @@
 // The decoder for matrix instructions. PTX ISA 9.0, 9.7.14.
 #include <algorithm>
 
-#include "analyzer/flow/effects.hpp"
+#include "analyzer/ptx/facts.hpp"
 #include "runtime/emulator/core/float_math.hpp"
 #include "runtime/emulator/core/state.hpp"
 #include "runtime/emulator/decode/decode.hpp"
@@ -66,7 +66,7 @@ Decoder::Moves Decoder::computed_by(const ptx::Instruction& instruction) const {
       family != ptx::Family::video)
     return {};
   std::vector<ptx::RegId> results, sources;
-  flow::for_each_register(*function_, instruction, [&](uint32_t, const Operand& operand, bool written) {
+  ptx::for_each_register(*function_, instruction, [&](uint32_t, const Operand& operand, bool written) {
     (written ? results : sources).push_back(operand.id);
   });
   Moves made;
@@ -116,7 +116,7 @@ void Decoder::watch() {
     };
   } else {
     code.list = static_cast<uint32_t>(image_.watched.size());
-    flow::for_each_register(*function_, *instruction_, [&](uint32_t, const Operand& operand, bool written) {
+    ptx::for_each_register(*function_, *instruction_, [&](uint32_t, const Operand& operand, bool written) {
       if (watched_.contains(operand.id)) image_.watched.push_back({slot(operand.id, 0), written});
     });
     if (instruction_->guard && watched_.contains(instruction_->guard.reg))

@@ -5,6 +5,7 @@
 
 #include <fmt/format.h>
 
+#include "analyzer/ptx/facts.hpp"
 #include "runtime/emulator/sanitizer/counting.hpp"
 
 namespace ptxkit::emulator {
@@ -20,9 +21,8 @@ constexpr std::string_view kHigherLimit =
 constexpr uint32_t kFirstCount = 16;  // labels after which registers that come back have done so, as a rule
 constexpr uint8_t kReachesExit = 1, kReachesReturn = 2;
 
-Effect effect_of(const ptx::Instruction& instruction, const Code& code) {
+Effect effect_of(const ptx::Function& function, const ptx::Instruction& instruction, const Code& code) {
   using ptx::Family;
-  const auto has = [&](std::string_view word) { return instruction.spelling.find(word) != std::string_view::npos; };
   switch (code.kind) {
     case Kind::clock:
       return Effect::unrepeatable;
@@ -34,6 +34,9 @@ Effect effect_of(const ptx::Instruction& instruction, const Code& code) {
     default:
       break;
   }
+  const ptx::Facts facts = ptx::facts_of(function, instruction);
+  const bool writes_elsewhere = facts.writes_global_elsewhere || facts.writes_shared_elsewhere;
+  const bool is_asynchronous = facts.asynchronous.step != ptx::Asynchronous::Step::none;
   switch (ptx::family(instruction.op)) {
     case Family::arithmetic:
     case Family::conversion:
@@ -48,9 +51,9 @@ Effect effect_of(const ptx::Instruction& instruction, const Code& code) {
       return instruction.op == ptx::Op::activemask ? Effect::unrepeatable : Effect::none;
     case Family::memory:
       if (instruction.op != ptx::Op::st) return Effect::none;
-      return has(".async") || has(".bulk") ? Effect::unknown_memory : Effect::memory;
+      return is_asynchronous || writes_elsewhere ? Effect::unknown_memory : Effect::memory;
     case Family::atomic:
-      return has(".async") ? Effect::unknown_memory : Effect::memory;
+      return is_asynchronous ? Effect::unknown_memory : Effect::memory;
     case Family::texture:
       return instruction.op == ptx::Op::sust || instruction.op == ptx::Op::sured ? Effect::unknown_memory
                                                                                  : Effect::none;
@@ -61,7 +64,7 @@ Effect effect_of(const ptx::Instruction& instruction, const Code& code) {
         case ptx::Op::movmatrix:
           return Effect::none;
         case ptx::Op::wmma:
-          return has(".store") ? Effect::unknown_memory : Effect::none;
+          return writes_elsewhere ? Effect::unknown_memory : Effect::none;
         default:
           return Effect::unknown_memory;
       }
@@ -72,7 +75,7 @@ Effect effect_of(const ptx::Instruction& instruction, const Code& code) {
                  ? Effect::none
                  : Effect::unrepeatable;
     case Family::mbarrier:
-      return has(".test_wait") || has(".try_wait") || has(".pending_count") ? Effect::none : Effect::unknown_memory;
+      return writes_elsewhere ? Effect::unknown_memory : Effect::none;
     case Family::cluster:
       return instruction.op == ptx::Op::mapa || instruction.op == ptx::Op::getctarank ? Effect::none
                                                                                       : Effect::unknown_memory;
@@ -135,9 +138,9 @@ void prepare(Launch& launch) {
     launch.hang.effects.reserve(image.codes.size());
     for (size_t pc = 0; pc < image.codes.size(); ++pc) {
       const CodeSite& site = image.sites[pc];
-      const auto& instructions = image.module->functions[site.function].instructions;
-      launch.hang.effects.push_back(site.instruction < instructions.size()
-                                        ? effect_of(instructions[site.instruction], image.codes[pc])
+      const ptx::Function& function = image.module->functions[site.function];
+      launch.hang.effects.push_back(site.instruction < function.instructions.size()
+                                        ? effect_of(function, function.instructions[site.instruction], image.codes[pc])
                                         : Effect::none);
     }
     find_ways(image, launch.hang.ways);

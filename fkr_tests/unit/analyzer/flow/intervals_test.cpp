@@ -21,13 +21,14 @@ struct Marked {
         intervals(kernel.graph, kernel.loops, barriers, 16) {}
   static std::vector<bool> mark(const Kernel& k) {
     std::vector<bool> found;
-    for (const auto& instruction : k.function.instructions) found.push_back(is_cta_barrier(k.function, instruction));
+    for (const auto& instruction : k.function.instructions)
+      found.push_back(ptx::is_cta_barrier(k.function, instruction));
     return found;
   }
   static std::vector<ptx::InstructionId> find_stores(const Kernel& k) {
     std::vector<ptx::InstructionId> found;
     for (ptx::InstructionId id = 0; id < k.function.instructions.size(); ++id)
-      if (memory_accesses(k.function, id).count) found.push_back(id);
+      if (ptx::accesses_of(k.function, id).count) found.push_back(id);
     return found;
   }
   Concurrency between(size_t a, size_t b) const { return intervals.concurrency(stores[a], stores[b]); }

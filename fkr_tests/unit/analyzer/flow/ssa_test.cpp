@@ -88,9 +88,9 @@ TEST(Forms, AnInductionVariableIsStartPlusStepTimesIteration) {
     setp.lt.u32 %p1, %r1, 2048;
     @%p1 bra loop;
     ret;)");
-  Access store;
+  ptx::Access store;
   for (ptx::InstructionId id = 0; id < k.function.instructions.size(); ++id)
-    if (const Accesses found = memory_accesses(k.function, id); found.count) store = found.items[0];
+    if (const ptx::Accesses found = ptx::accesses_of(k.function, id); found.count) store = found.items[0];
   const Form form = k.forms.expand(k.forms.address(store));
   EXPECT_NE(form.base, kNoBase);
   ASSERT_EQ(form.terms.size(), 2u);
