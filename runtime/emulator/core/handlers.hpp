@@ -7,6 +7,10 @@
 
 #include "runtime/emulator/core/image.hpp"
 
+namespace ptxkit::ptx {
+enum class Comparison : uint8_t;  // analyzer/ptx/facts.hpp
+}
+
 namespace ptxkit::emulator {
 
 // The dot-separated words of an instruction, as a set.
@@ -50,7 +54,7 @@ bool select_integer(Code& code, ptx::Op op, ptx::Type type, const Words& words);
 bool select_logic(Code& code, ptx::Op op, ptx::Type type, const Words& words);  // and, or, shl, prmt, selp, mov ...
 bool select_predicate(Code& code, ptx::Op op);                                  // and.pred, mov.pred ...
 // Comparison: setp (flavour 0), set with a 32-bit mask result (1) or 1.0 (2).
-bool select_compare(Code& code, ptx::Type type, const Words& words, ptx::Mod compare, int flavour);
+bool select_compare(Code& code, ptx::Type type, const Words& words, ptx::Comparison compare, int flavour);
 bool select_float(Code& code, ptx::Op op, ptx::Type type, const Words& words);
 bool select_half(Code& code, ptx::Op op, ptx::Type type, const Words& words);
 bool select_two_singles(Code& code, ptx::Op op, const Words& words);            // .f32x2

@@ -4,6 +4,7 @@
 
 #include <fmt/format.h>
 
+#include "analyzer/ptx/facts.hpp"
 #include "runtime/emulator/core/state.hpp"
 #include "runtime/emulator/decode/decode.hpp"
 #include "runtime/emulator/engine/builtins.hpp"
@@ -351,9 +352,7 @@ bool Decoder::convert(Code& code) {
 bool Decoder::compare(Code& code) {
   const Type type = instruction_->type();
   const Words w = words();
-  // The comparison is the first word; the combination follows it.
-  const Mod by = w.mods[0];
-  for (Mod each : w.mods.subspan(1)) {
+  for (const Mod each : w.mods) {
     if (each == Mod::and_) code.sub = 1;
     if (each == Mod::or_) code.sub = 2;
     if (each == Mod::xor_) code.sub = 3;
@@ -368,7 +367,7 @@ bool Decoder::compare(Code& code) {
                                                        : 1;
     code.register_bytes = code.element_bytes;
   }
-  return select_compare(code, type, w, by, flavour);
+  return select_compare(code, type, w, ptx::comparison_of(*function_, *instruction_), flavour);
 }
 
 bool Decoder::arithmetic(Code& code) {

@@ -3,11 +3,13 @@
 #include <cstdlib>
 #include <fstream>
 #include <map>
+#include <random>
 
 #include <fmt/format.h>
 
 #include "analyzer/ptx/diagnostic.hpp"
 #include "fkr_tests/device/form_cases.hpp"
+#include "fkr_tests/property/rewriting.hpp"
 #include "fkr_tests/unit/analyzer/ptx/form_sample.hpp"
 #include "fkr_tests/unit/runtime/emulator/kernel.hpp"
 #include "runtime/emulator/core/image.hpp"
@@ -48,6 +50,39 @@ TEST(Forms, EveryOneIsDecodedUnlessTheTableNamesItAsMissing) {
     fmt::print("refused: {} of {}: {}\n", met[&row], text(row.op), row.what);
   }
   fmt::print("{} of {} forms are decoded in every variant\n", decoded, forms);
+}
+
+// ptxas takes the words of an opcode in nearly any order; the handler is the same.
+TEST(Forms, OtherOrdersOfWordsAreDecodedAlike) {
+  std::mt19937 random(1);
+  const auto image_of = [](const ptx::Sample& sample) {
+    ptx::ParseResult parsed = ptx::parse(ptx::make_module(sample), "sample.ptx");
+    Device device({.sm = 200, .memory_bytes = uint64_t{64} << 20});
+    return Program::load(device, std::make_shared<const ptx::Module>(std::move(parsed.module)));
+  };
+  size_t count = 0;
+  for (const ptx::Form& form : ptx::all_forms()) {
+    ptx::Sample sample = ptx::make_sample(form, 1);
+    const std::string operands = sample.instruction.substr(sample.spelling.size());
+    const auto others = rewriting::other_orders(sample.spelling, 3, random);
+    if (others.empty()) continue;
+    const auto before = image_of(sample);
+    ASSERT_TRUE(before);
+    if (!before->image()->refusals.empty()) continue;
+    for (const std::string& spelling : others) {
+      sample.instruction = spelling + operands;
+      const auto after = image_of(sample);
+      ASSERT_TRUE(after);
+      const auto &codes = before->image()->codes, &other = after->image()->codes;
+      EXPECT_TRUE(after->image()->refusals.empty()) << sample.instruction;
+      EXPECT_TRUE(std::ranges::equal(codes, other, [](const Code& a, const Code& b) {
+        return a.kind == b.kind && a.sub == b.sub && a.run == b.run && a.dst == b.dst && a.a == b.a && a.b == b.b &&
+               a.c == b.c && a.immediate == b.immediate;
+      })) << sample.instruction;
+      ++count;
+    }
+  }
+  EXPECT_GT(count, 1000u);
 }
 
 // Why `instruction` is refused if its row is replaced by that of `other`; empty if it is not.

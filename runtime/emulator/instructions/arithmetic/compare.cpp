@@ -3,6 +3,7 @@
 #include <cmath>
 #include <utility>
 
+#include "analyzer/ptx/facts.hpp"
 #include "runtime/emulator/core/handlers.hpp"
 #include "runtime/emulator/core/lanes.hpp"
 #include "runtime/emulator/core/scalar.hpp"
@@ -11,6 +12,7 @@ namespace ptxkit::emulator {
 
 namespace {
 
+using ptx::Comparison;
 using ptx::Mod;
 using ptx::Type;
 
@@ -218,18 +220,20 @@ Handler pick(Test test) {
 }
 
 // The first six are the comparisons of integers; the unsigned ones have names of their own.
-constexpr std::pair<Mod, Test> kTests[] = {
-    {Mod::eq, Test::eq},   {Mod::ne, Test::ne},   {Mod::lt, Test::lt},   {Mod::le, Test::le},   {Mod::gt, Test::gt},
-    {Mod::ge, Test::ge},   {Mod::lo, Test::lt},   {Mod::ls, Test::le},   {Mod::hi, Test::gt},   {Mod::hs, Test::ge},
-    {Mod::equ, Test::equ}, {Mod::neu, Test::neu}, {Mod::ltu, Test::ltu}, {Mod::leu, Test::leu}, {Mod::gtu, Test::gtu},
-    {Mod::geu, Test::geu}, {Mod::num, Test::num}, {Mod::nan, Test::nan}};
+constexpr std::pair<Comparison, Test> kTests[] = {
+    {Comparison::eq, Test::eq},   {Comparison::ne, Test::ne},   {Comparison::lt, Test::lt},
+    {Comparison::le, Test::le},   {Comparison::gt, Test::gt},   {Comparison::ge, Test::ge},
+    {Comparison::lo, Test::lt},   {Comparison::ls, Test::le},   {Comparison::hi, Test::gt},
+    {Comparison::hs, Test::ge},   {Comparison::equ, Test::equ}, {Comparison::neu, Test::neu},
+    {Comparison::ltu, Test::ltu}, {Comparison::leu, Test::leu}, {Comparison::gtu, Test::gtu},
+    {Comparison::geu, Test::geu}, {Comparison::num, Test::num}, {Comparison::nan, Test::nan}};
 
 }  // namespace
 
-bool select_compare(Code& code, Type type, const Words& words, Mod compare_by, int flavour) {
+bool select_compare(Code& code, Type type, const Words& words, Comparison compare_by, int flavour) {
   code.source_bytes = static_cast<uint8_t>(flavour);
   code.undefined = flavour ? Undefined::any : Undefined::compare;
-  const auto* row = std::ranges::find(kTests, compare_by, &std::pair<Mod, Test>::first);
+  const auto* row = std::ranges::find(kTests, compare_by, &std::pair<Comparison, Test>::first);
   if (row == std::end(kTests)) return false;
   const Test test = row->second;
   const bool ftz = words.has(Mod::ftz);
