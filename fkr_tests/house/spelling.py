@@ -20,7 +20,7 @@ COMPARED = re.compile(r"\bspelling(?:\(\))?\s*(?:[=!]=|\.(?:find|contains|starts
                       r"\bmodifiers\([^()]*\)\s*(?:\[|\.(?:front|back|subspan)\b)")
 NO_OPCODES = {  # files in which a compared text is a word of the command line or of another format
     "tools/ptx-debug/launch_files.cpp",
-    "tools/ptx-debug/kept_promises.cpp",
+    "tools/ptx-debug/launch_file_use.cpp",
 }
 
 

@@ -4,9 +4,9 @@
 #include <array>
 #include <cstring>
 #include <map>
-#include <string_view>
 #include <vector>
 
+#include "analyzer/ptx/facts.hpp"
 #include "runtime/emulator/core/state.hpp"
 
 namespace ptxkit::emulator {
@@ -57,7 +57,7 @@ struct Made {
 // `x` comes back as the base's value and a constant; `y` as it is.
 struct Comparison {
   RegId base = ptx::kNone;
-  std::string_view relation;  // of x to y
+  ptx::Comparison relation = ptx::Comparison::none;  // of x to y
   bool is_signed = false;
   unsigned bits = 0;
   ByLane x{}, y{};
@@ -69,33 +69,45 @@ struct Range {
   Wide length = 0;
 };
 
-std::optional<Range> range_of(std::string_view relation, bool is_signed, unsigned bits, uint64_t y) {
+std::optional<Range> range_of(ptx::Comparison relation, bool is_signed, unsigned bits, uint64_t y) {
+  using ptx::Comparison;
   const Wide all = Wide{1} << bits;
   const uint64_t mask = static_cast<uint64_t>(all - 1), lowest = is_signed ? uint64_t{1} << (bits - 1) : 0;
   const Wide below = (y - lowest) & mask;  // values less than y
-  if (relation == "eq") return Range{y, 1};
-  if (relation == "ne") return Range{(y + 1) & mask, all - 1};
-  if (relation == "lt" || relation == "lo") return Range{lowest, below};
-  if (relation == "le" || relation == "ls") return Range{lowest, below + 1};
-  if (relation == "gt" || relation == "hi") return Range{(y + 1) & mask, all - 1 - below};
-  if (relation == "ge" || relation == "hs") return Range{y, all - below};
-  return std::nullopt;
+  switch (relation) {
+    case Comparison::eq:
+      return Range{y, 1};
+    case Comparison::ne:
+      return Range{(y + 1) & mask, all - 1};
+    case Comparison::lt:
+    case Comparison::lo:
+      return Range{lowest, below};
+    case Comparison::le:
+    case Comparison::ls:
+      return Range{lowest, below + 1};
+    case Comparison::gt:
+    case Comparison::hi:
+      return Range{(y + 1) & mask, all - 1 - below};
+    case Comparison::ge:
+    case Comparison::hs:
+      return Range{y, all - below};
+    default:
+      return std::nullopt;
+  }
 }
 
-std::string_view turned(std::string_view relation) {
-  static constexpr std::pair<std::string_view, std::string_view> kPairs[] = {
-      {"lt", "gt"}, {"le", "ge"}, {"lo", "hi"}, {"ls", "hs"}};
+// The relation of y to x where `relation` is that of x to y.
+ptx::Comparison turned(ptx::Comparison relation) {
+  using ptx::Comparison;
+  static constexpr std::pair<Comparison, Comparison> kPairs[] = {{Comparison::lt, Comparison::gt},
+                                                                 {Comparison::le, Comparison::ge},
+                                                                 {Comparison::lo, Comparison::hi},
+                                                                 {Comparison::ls, Comparison::hs}};
   for (const auto& [one, other] : kPairs) {
     if (relation == one) return other;
     if (relation == other) return one;
   }
   return relation;
-}
-
-// "lt" of "setp.lt.and.s32".
-std::string_view relation_of(std::string_view spelling) {
-  const size_t begin = spelling.find('.') + 1;
-  return spelling.substr(begin, spelling.find('.', begin) - begin);
 }
 
 bool is_integer(ptx::Type type) {
@@ -318,7 +330,6 @@ class Round {
   Made result_of(const ptx::Instruction& instruction, const ByLane& x, const ByLane& y) {
     const auto operands = function_.operands(instruction);
     const auto of = [&](size_t i) { return operands[i].kind == OperandKind::reg ? made(operands[i].id) : Made{}; };
-    const auto has = [&](std::string_view word) { return instruction.spelling.find(word) != std::string_view::npos; };
     const bool is_plain = results_of(instruction).size() == 1 && operands[0].kind == OperandKind::reg;
     Made result;
     switch (instruction.op) {
@@ -332,7 +343,8 @@ class Round {
         break;
       case ptx::Op::add:
       case ptx::Op::sub: {
-        if (!is_plain || operands.size() != 3 || !is_integer(instruction.type()) || has(".sat") ||
+        if (!is_plain || operands.size() != 3 || !is_integer(instruction.type()) ||
+            ptx::facts_of(function_, instruction).saturates ||
             bits_of(operands[0].id) != 8 * ptx::byte_width(instruction.type()))
           break;
         Made one = of(1), other = of(2);
@@ -352,7 +364,7 @@ class Round {
         const Made &moves = turns ? other : one, &stays = turns ? one : other;
         const unsigned bits = 8 * static_cast<unsigned>(ptx::byte_width(instruction.type()));
         if (stays.base != ptx::kNone || !is_integer(instruction.type()) || bits_of(moves.base) != bits) break;
-        const std::string_view relation = relation_of(instruction.spelling);
+        const ptx::Comparison relation = ptx::comparison_of(function_, instruction);
         comparisons_.push_back({moves.base, turns ? turned(relation) : relation, is_signed_integer(instruction.type()),
                                 bits, turns ? y : x, turns ? x : y});
         for (const Made* each : {&moves, &stays}) {
