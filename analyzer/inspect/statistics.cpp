@@ -26,7 +26,7 @@ using ptx::Space;
 
 using Accesses = std::map<std::tuple<Space, AccessKind, uint32_t>, uint32_t>;
 
-// Parameters are apart from what effects.hpp calls an access: their addresses are constants.
+// Parameters are apart from what facts.hpp calls an access: their addresses are constants.
 void count_accesses(const Function& function, ptx::InstructionId id, Accesses& accesses) {
   const Instruction& instruction = function.instructions[id];
   if (instruction.space == Space::param && (instruction.op == Op::ld || instruction.op == Op::st)) {
