@@ -6,6 +6,7 @@
 #include "fkr_tests/cases/block_cases.hpp"
 #include "fkr_tests/device/device.hpp"
 #include "kernels/images.hpp"
+#include "runtime/codec/device/block_kernels.hpp"
 #include "runtime/codec/device/cuda_machine.hpp"
 #include "runtime/codec/select_backend.hpp"
 
@@ -14,13 +15,13 @@ namespace {
 
 using testing::Bytes;
 
-void open_kernels(Executor& executor, std::unique_ptr<BlockKernels>& kernels) {
+void open_kernels(Executor& executor, std::unique_ptr<BlockCoder>& kernels) {
   BackendRequest request;
   request.name = "cuda";
   const char* device = std::getenv("PTXKIT_DEVICE");
   request.devices = {device != nullptr ? std::atoi(device) : 0};
   request.find_image = kernels::find_kernel_image;
-  auto selected = select_block_kernels(request, executor);
+  auto selected = select_block_coder(request, executor);
   ASSERT_TRUE(selected.has_value()) << selected.error().message();
   kernels = std::move(*selected);
 }
@@ -31,7 +32,7 @@ TEST(DeviceShortBlocks, GiveTheBytesOfTheCpu) {
   Executor executor;
   for (const MatchSearch search : {MatchSearch::chains, MatchSearch::tables}) {
     // created anew: a graph of other launches is refused, which memcheck would report
-    std::unique_ptr<BlockKernels> kernels;
+    std::unique_ptr<BlockCoder> kernels;
     open_kernels(executor, kernels);
     ASSERT_TRUE(kernels);
     for (const format::PtzCodec codec : testing::ptz_codecs()) {
@@ -45,7 +46,7 @@ TEST(DeviceShortBlocks, GiveTheBytesOfTheCpu) {
 TEST(DeviceShortBlocks, BwtBlocksOfSegments) {
   PTXKIT_REQUIRE_DEVICE();
   Executor executor;
-  std::unique_ptr<BlockKernels> kernels;
+  std::unique_ptr<BlockCoder> kernels;
   open_kernels(executor, kernels);
   ASSERT_TRUE(kernels);
   std::vector<Bytes> raws;
@@ -85,7 +86,7 @@ class DeviceBlocks : public ::testing::TestWithParam<format::PtzCodec> {
   }
 
   Executor executor_;
-  std::unique_ptr<BlockKernels> kernels_;
+  std::unique_ptr<BlockCoder> kernels_;
 };
 
 TEST_P(DeviceBlocks, GiveTheBytesOfTheCpu) {

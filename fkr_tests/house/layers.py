@@ -76,11 +76,12 @@ ALLOWED = {
     "runtime/codec/device": "support kernels kernels/* runtime/driver runtime/emulator/emulator runtime/codec/format "
                             "runtime/codec/backend runtime/codec/blocks runtime/codec/threads",
     "runtime/codec/stream": "support runtime/codec/format runtime/codec/backend runtime/codec/blocks runtime/codec/threads "
-                            "runtime/codec/device",
+                            "runtime/codec/cpu",
     "runtime/codec/policy": "support runtime/codec/format runtime/codec/backend runtime/codec/forwarding_backend "
-                            "runtime/codec/threads runtime/codec/stream",
+                            "runtime/codec/blocks runtime/codec/threads runtime/codec/stream",
     "runtime/codec/select_backend": "support kernels kernels/* runtime/codec/backend runtime/codec/with_allocator "
-                                    "runtime/codec/threads runtime/codec/device runtime/codec/policy",
+                                    "runtime/codec/blocks runtime/codec/cpu runtime/codec/threads runtime/codec/device "
+                                    "runtime/codec/policy",
     "runtime/library": "support kernels kernels/* runtime/driver runtime/codec/backend runtime/codec/select_backend "
                        "runtime/codec/stream runtime/codec/threads",
 

@@ -41,16 +41,18 @@ HostMemory pageable_memory(size_t size_bytes) {
   return {std::shared_ptr<uint8_t>(new uint8_t[size_bytes], std::default_delete<uint8_t[]>()), size_bytes};
 }
 
-std::unique_ptr<PendingBatch> finished_batch(Result<void> outcome) {
+std::unique_ptr<PendingBatch> finished_batch(Result<void> outcome, const DeviceTimes& times) {
   class Finished final : public PendingBatch {
    public:
-    explicit Finished(Result<void> outcome) : outcome_(std::move(outcome)) {}
+    Finished(Result<void> outcome, const DeviceTimes& times) : outcome_(std::move(outcome)), times_(times) {}
     Result<void> finish() override { return std::move(outcome_); }
+    DeviceTimes device_times() const override { return times_; }
 
    private:
     Result<void> outcome_;
+    DeviceTimes times_;
   };
-  return std::make_unique<Finished>(std::move(outcome));
+  return std::make_unique<Finished>(std::move(outcome), times);
 }
 
 Result<HostMemory> Backend::host_memory(size_t size_bytes) { return pageable_memory(size_bytes); }

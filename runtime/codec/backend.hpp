@@ -105,6 +105,19 @@ class HostMemory {
 };
 HostMemory pageable_memory(size_t size_bytes);
 
+// The time that a device spent on a batch, in seconds of its own clock: copies to the device, kernels, copies to the
+// host. They overlap with each other and with those of other batches. All are 0 if no device ran the batch or times are
+// not measured.
+struct DeviceTimes {
+  double h2d = 0, kernel = 0, d2h = 0;
+  DeviceTimes& operator+=(const DeviceTimes& more) {
+    h2d += more.h2d;
+    kernel += more.kernel;
+    d2h += more.d2h;
+    return *this;
+  }
+};
+
 // A batch that was begun and may still be running. Its items and the memory that they point to must stay in place until
 // it has finished. The destructor waits for it.
 class PendingBatch {
@@ -112,6 +125,8 @@ class PendingBatch {
   virtual ~PendingBatch() = default;
   // Waits for this batch only. Call it once.
   virtual Result<void> finish() = 0;
+  // Valid after finish().
+  virtual DeviceTimes device_times() const { return {}; }
 };
 
 class Backend {
@@ -146,7 +161,7 @@ class Backend {
 };
 
 // A batch that has already finished with `outcome`.
-std::unique_ptr<PendingBatch> finished_batch(Result<void> outcome);
+std::unique_ptr<PendingBatch> finished_batch(Result<void> outcome, const DeviceTimes& times = {});
 
 class Executor;
 

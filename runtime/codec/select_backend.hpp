@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "runtime/codec/backend.hpp"
-#include "runtime/codec/device/block_kernels.hpp"
+#include "runtime/codec/blocks/block_coder.hpp"
 #include "runtime/codec/device/cuda_machine.hpp"
 #include "runtime/codec/device/machine.hpp"
 #include "runtime/codec/policy/policy.hpp"
@@ -48,16 +48,24 @@ struct BackendRequest {
   std::string cuda_library;          // empty: the system's; see driver::Driver::open
 };
 
-// Whether select_backend will open a driver, for programs that must know it before they have threads. `cpu_threads`: of
-// the executor. Where measured rates are against the GPU, Policy::automatic becomes
-// Policy::cpu.
-bool settle_use_of_gpu(BackendRequest& request, unsigned cpu_threads);
+// The formats of a program's inputs or outputs, as far as it knows.
+struct GpuWork {
+  bool may_be_lz4, may_be_ptz;
+};
+// Whether select_backend or select_block_coder will open a driver, for programs that must know it before they have
+// threads. `cpu_threads`: of the executor. Where no rates are for the GPU, Policy::automatic becomes Policy::cpu.
+bool settle_use_of_gpu(BackendRequest& request, unsigned cpu_threads, const GpuWork& work);
+// Whether Policy::automatic takes the CPU only because nothing has been measured, although there is a driver.
+// `cpu_threads`: of the executor.
+bool lacks_rates(const BackendRequest& request, unsigned cpu_threads);
+// Measures LZ4 on the CPU and on the GPU, and keeps the rates at request.calibration_path. Takes about ten seconds, in
+// which nothing else should run.
+Result<void> measure_rates(const BackendRequest& request, Executor& executor);
 
 // `executor` must outlive the backend.
 Result<std::unique_ptr<Backend>> select_backend(const BackendRequest& request, Executor& executor);
 
-// The kernels that code blocks of `.ptz` on cuda or emulator. Null for any other name: the CPU codes them. `executor`
-// must outlive the result.
-Result<std::unique_ptr<BlockKernels>> select_block_kernels(const BackendRequest& request, Executor& executor);
+// The same for the blocks of `.ptz`. `executor` must outlive the coder.
+Result<std::unique_ptr<BlockCoder>> select_block_coder(const BackendRequest& request, Executor& executor);
 
 }  // namespace ptxkit::codec

@@ -42,15 +42,23 @@ struct Lz4::State {
     if (where == Where::both) copies.emplace(std::max(1u, executor.thread_count() / 4));
   }
 
+  codec::BackendRequest request_for(Lz4Settings& settings);
+
   codec::Executor executor;
   std::optional<codec::Executor> copies;  // of Where::both
   std::unique_ptr<Backend> backend;       // last: it uses the other members
 
-  template <class Do>
-  Result<void> run(const codec::CodecJob& job, Do work) {
+  // begin_batch(backend) -> what was begun there.
+  template <class BeginBatch>
+  Result<void> run(const codec::CodecJob& job, codec::DeviceTimes* times, BeginBatch begin_batch) {
     Backend& chosen = backend->chosen_for(job);
     const auto begin = std::chrono::steady_clock::now();
-    Result<void> done = guarded([&] { return work(chosen); });
+    Result<void> done = guarded([&] {
+      const auto begun = begin_batch(chosen);
+      Result<void> finished = begun->finish();
+      if (times != nullptr) *times = begun->device_times();
+      return finished;
+    });
     if (done) {
       backend->record_time(job, chosen,
                            std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count());
@@ -64,17 +72,12 @@ Lz4::Lz4(Lz4&&) noexcept = default;
 Lz4& Lz4::operator=(Lz4&&) noexcept = default;
 Lz4::~Lz4() = default;
 
-Result<Lz4> Lz4::open(Lz4Settings settings) {
-  return guarded([&] { return open_unguarded(settings); });
-}
-
-Result<Lz4> Lz4::open_unguarded(Lz4Settings& settings) {
-  auto state = std::make_unique<State>(settings.cpu_threads, settings.where);
+codec::BackendRequest Lz4::State::request_for(Lz4Settings& settings) {
   codec::BackendRequest request;
   request.policy = policy_of(settings.where);
   if (settings.expected_bytes != 0) request.raw_bytes = settings.expected_bytes;
   request.calibration_path = settings.calibration_path;
-  if (state->copies) request.copy_executor = &*state->copies;
+  if (copies) request.copy_executor = &*copies;
   request.devices = settings.devices;
   request.find_image = kernels::find_kernel_image;
   if (settings.log) {
@@ -84,17 +87,36 @@ Result<Lz4> Lz4::open_unguarded(Lz4Settings& settings) {
       } catch (...) {  // a failed log call must not stop the work
       }
     };
-    const codec::Executor& pool = state->executor;
-    if (pool.thread_count() < pool.wanted_count()) {
-      request.notice("threads are fewer than asked for: " + std::to_string(pool.thread_count()) + " of " +
-                         std::to_string(pool.wanted_count()),
+    if (executor.thread_count() < executor.wanted_count()) {
+      request.notice("threads are fewer than asked for: " + std::to_string(executor.thread_count()) + " of " +
+                         std::to_string(executor.wanted_count()),
                      false);
     }
   }
   request.limits.memory_bytes = settings.device_memory_bytes;
+  request.limits.measures_times = settings.measures_device_times;
   request.cuda_library = settings.cuda_library;
   request.allocate = std::move(settings.allocate);
-  auto backend = codec::select_backend(request, state->executor);
+  return request;
+}
+
+Result<Lz4> Lz4::open(Lz4Settings settings) {
+  return guarded([&] { return open_unguarded(settings); });
+}
+
+Result<void> Lz4::measure_rates(Lz4Settings settings) {
+  return guarded([&] { return measure_unguarded(settings); });
+}
+
+Result<void> Lz4::measure_unguarded(Lz4Settings& settings) {
+  if (settings.calibration_path.empty()) return fail("rates are measured for a file: calibration_path is empty");
+  State state(settings.cpu_threads, settings.where);
+  return codec::measure_rates(state.request_for(settings), state.executor);
+}
+
+Result<Lz4> Lz4::open_unguarded(Lz4Settings& settings) {
+  auto state = std::make_unique<State>(settings.cpu_threads, settings.where);
+  auto backend = codec::select_backend(state->request_for(settings), state->executor);
   if (!backend) return tl::unexpected(backend.error());
   state->backend = std::move(*backend);
   return Lz4(std::move(state));
@@ -113,7 +135,7 @@ Result<HostMemory> Lz4::host_memory(size_t size_bytes) {
   return guarded([&] { return state_->backend->host_memory(size_bytes); });
 }
 
-Result<void> Lz4::compress(std::span<CompressItem> items, bool reproducible) {
+Result<void> Lz4::compress(std::span<CompressItem> items, bool reproducible, codec::DeviceTimes* times) {
   for (const CompressItem& item : items) {
     if (item.raw.size() > kLargestItemBytes || item.output.size() < item.raw.size()) {
       return fail("item " + std::to_string(&item - items.data()) + ": expected at most " +
@@ -133,15 +155,16 @@ Result<void> Lz4::compress(std::span<CompressItem> items, bool reproducible) {
   if (!reproducible && is_linked && state_->backend->supports(codec::Operation::compress_fast)) {
     job.encoder = Encoder::fast;  // only the fast encoder links blocks
   }
-  return state_->run(
-      job, [&](Backend& backend) { return backend.compress(items, job.encoder.value_or(backend.default_encoder())); });
+  return state_->run(job, times, [&](Backend& backend) {
+    return backend.begin_compress(items, job.encoder.value_or(backend.default_encoder()));
+  });
 }
 
-Result<void> Lz4::decompress(std::span<DecompressItem> items) {
+Result<void> Lz4::decompress(std::span<DecompressItem> items, codec::DeviceTimes* times) {
   codec::CodecJob job{.work = codec::Work::decompress, .is_batch = true};
   job.raw_bytes = 0;
   for (const DecompressItem& item : items) *job.raw_bytes += item.output.size();
-  return state_->run(job, [&](Backend& backend) { return backend.decompress(items); });
+  return state_->run(job, times, [&](Backend& backend) { return backend.begin_decompress(items); });
 }
 
 Result<codec::StreamTotals> Lz4::compress(format::ByteSource& source, format::ByteSink& sink,

@@ -43,8 +43,9 @@ struct Lz4Settings {
   std::function<std::shared_ptr<uint8_t>(size_t size_bytes)> allocate = {};
   // Receives messages for people; the library itself prints nothing. Called from any thread.
   std::function<void(LogLevel level, std::string_view message)> log = {};
-  std::string cuda_library = {};      // path of libcuda; empty: the system's
-  std::string calibration_path = {};  // where measured rates are kept; empty: nowhere
+  bool measures_device_times = false;  // of batches; two more events around each copy and each launch
+  std::string cuda_library = {};       // empty: the system's driver
+  std::string calibration_path = {};   // where measured rates are kept; empty: nowhere
 };
 
 // What a batch needs. Items need be neither adjacent nor aligned.
@@ -67,6 +68,9 @@ struct StreamOptions {
 class Lz4 {
  public:
   static Result<Lz4> open(Lz4Settings settings = {});
+  // Measures the CPU and the GPU for Where::automatic and keeps the rates at settings.calibration_path. Takes about ten
+  // seconds, in which nothing else should run.
+  static Result<void> measure_rates(Lz4Settings settings);
   Lz4(Lz4&&) noexcept;
   Lz4& operator=(Lz4&&) noexcept;
   ~Lz4();
@@ -80,9 +84,11 @@ class Lz4 {
 
   // Batches. Each item gets its own status and flag (runtime/codec/backend.hpp). After an error no result of the batch
   // is valid. `reproducible`: the same bytes on every backend, for items without history; otherwise the fastest encoder
-  // of the side that runs the batch.
-  Result<void> compress(std::span<codec::CompressItem> items, bool reproducible = false);
-  Result<void> decompress(std::span<codec::DecompressItem> items);
+  // of the side that runs the batch. `times` receives the time that a device spent on this batch, if
+  // Lz4Settings::measures_device_times is set.
+  Result<void> compress(std::span<codec::CompressItem> items, bool reproducible = false,
+                        codec::DeviceTimes* times = nullptr);
+  Result<void> decompress(std::span<codec::DecompressItem> items, codec::DeviceTimes* times = nullptr);
 
   // Streams: standard LZ4 frames, in bounded memory (runtime/codec/stream/stream.hpp).
   Result<codec::StreamTotals> compress(format::ByteSource& source, format::ByteSink& sink,
@@ -93,6 +99,7 @@ class Lz4 {
  private:
   struct State;
   static Result<Lz4> open_unguarded(Lz4Settings& settings);
+  static Result<void> measure_unguarded(Lz4Settings& settings);
   explicit Lz4(std::unique_ptr<State> state);
   std::unique_ptr<State> state_;
 };

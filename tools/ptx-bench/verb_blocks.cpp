@@ -15,7 +15,7 @@
 namespace ptxkit::bench {
 namespace {
 
-using codec::BlockKernels;
+using codec::BlockCoder;
 using codec::BlockToDecode;
 using codec::BlockToEncode;
 using format::PtzCodec;
@@ -38,13 +38,13 @@ std::vector<Codec> all_codecs() {
   return all;
 }
 
-Result<std::unique_ptr<BlockKernels>> open_kernels(const Settings& settings, codec::Executor& executor) {
+Result<std::unique_ptr<BlockCoder>> open_kernels(const Settings& settings, codec::Executor& executor) {
   codec::BackendRequest request;
   request.name = "cuda";
   request.devices = {settings.device};
   request.find_image = kernels::find_kernel_image;
   if (settings.queue_count != 0) request.limits.queue_count = settings.queue_count;
-  return codec::select_block_kernels(request, executor);
+  return codec::select_block_coder(request, executor);
 }
 
 // Measures one codec on one input and appends to `rows`.
@@ -83,7 +83,7 @@ class Run {
   }
 
   // Call after on_the_cpu().
-  Result<void> on_the_gpu(BlockKernels& kernels) {
+  Result<void> on_the_gpu(BlockCoder& kernels) {
     std::vector<BlockToEncode> blocks;
     for (size_t i = 0; i < coded_.size(); ++i) blocks.push_back({input_.chunk(i)});
     auto done = measure("gpu", "compress", [&] { return kernels.encode(codec_, blocks, search_); });
@@ -144,7 +144,7 @@ Result<Measurements> run_blocks(const Settings& settings) {
   codec::Executor executor;
   Measurements all;
   all.cpu = fmt::format("{} threads", executor.thread_count());
-  std::unique_ptr<BlockKernels> kernels;
+  std::unique_ptr<BlockCoder> kernels;
   if (!settings.cpu_only) {
     auto opened = open_kernels(settings, executor);
     if (!opened) return tl::unexpected(opened.error());

@@ -19,6 +19,7 @@
 #include "runtime/codec/stream/stream.hpp"
 #include "runtime/codec/threads/executor.hpp"
 #include "runtime/codec/threads/ledger.hpp"
+#include "support/file.hpp"
 #include "support/guarded.hpp"
 #include "support/plural.hpp"
 #include "support/printable.hpp"
@@ -26,6 +27,7 @@
 #include "support/thread.hpp"
 #include "tools/ptx-pack/files.hpp"
 #include "tools/ptx-pack/jobs.hpp"
+#include "tools/ptx-pack/measuring.hpp"
 #include "tools/ptx-pack/options.hpp"
 #include "tools/ptx-pack/output_file.hpp"
 #include "tools/ptx-pack/peeked_source.hpp"
@@ -44,31 +46,35 @@ uint64_t data_bytes(const Options& options) {
 }
 
 // What the batches of a stream may take: beside a GPU's page-locked memory, half.
-uint64_t stream_bytes(const Options& options, const codec::Backend& backend) {
+uint64_t stream_bytes(const Options& options, bool may_use_device) {
   if (options.memory_bytes == 0) {
     // With a limited address space, batches must fit into the rest of it.
     const auto left = address_space_left();
     return left ? *left / 4 * 3 : scheduler::Ledger::kUnlimited;
   }
-  return backend.name() == "cuda" || options.backend == "cuda" ? data_bytes(options) / 2 : data_bytes(options);
+  return may_use_device ? data_bytes(options) / 2 : data_bytes(options);
 }
 
 class Packer {
  public:
-  // `request` says where the blocks of .ptz are coded.
-  Packer(const Options& options, const codec::BackendRequest& request, codec::Backend& backend,
-         codec::Executor& executor)
+  // `trace` is null if neither a time line nor details are wanted.
+  Packer(const Options& options, const codec::BackendRequest& request, codec::Executor& executor,
+         scheduler::Trace* trace)
       : options_(options),
         request_(request),
-        backend_(backend),
         executor_(executor),
-        encoder_(encoder_asked_for(options)),
-        memory_("memory", stream_bytes(options, backend)) {}
+        trace_(trace),
+        encoder_(encoder_asked_for(options)) {}
+
+  // Whether the backend that was requested cannot be opened, so that no input can be processed.
+  bool is_without_backend() const { return is_without_backend_; }
+  bool is_starting_device() const { return blocks_ && blocks_->is_starting_device(); }
 
   Result<void> run(const std::string& input_path) {
+    if (trace_ != nullptr) begin_ = trace_->now();
     switch (options_.mode) {
       case Mode::bench:
-        return bench_file(input_path, backend_, encoder_, header());
+        return select_for(false).and_then([&] { return bench_file(input_path, *lz4_, encoder_, header()); });
       case Mode::test:
         return test(input_path);
       default:
@@ -116,6 +122,7 @@ class Packer {
     format::DescriptorSource descriptor(input->descriptor(), input->name());
     PeekedSource source(descriptor);
     if (auto looked = look_at(source); !looked) return looked;
+    if (auto selected = select_for(is_ptz_); !selected) return selected;
     if (options_.range) {
       return extract(*input, source, sink).and_then(finish).and_then([&] { return commit(*file, *input); });
     }
@@ -150,7 +157,8 @@ class Packer {
 
   // Writes only the bytes of options_.range: a .ptz file has a table, and a stream is stopped after the range.
   Result<void> extract(const InputFile& input, PeekedSource& source, format::ByteSink& sink) {
-    if (is_ptz_ && input.size_bytes()) return extract_from_ptz(input, *options_.range, sink, executor_, memory_);
+    if (is_ptz_ && input.size_bytes())
+      return extract_from_ptz(input, *options_.range, sink, executor_, *blocks_, *memory_);
     RangeSink part(sink, *options_.range);
     const auto totals = transform(input, source, part, part.stop_token());
     if (!part.is_complete()) {
@@ -170,7 +178,7 @@ class Packer {
     codec::Executor executor(options_.thread_count);
     format::DescriptorSource source(file.descriptor(), file.name());
     format::NullSink sink;
-    const codec::StreamLimits limits{.memory = &memory_, .prefetch = options_.prefetch, .stop = {}};
+    const codec::StreamLimits limits{.memory = memory_, .prefetch = options_.prefetch, .stop = {}};
     const auto read_back = [&] {
       if (is_ptz_) return codec::decompress_ptz(source, sink, executor, {.progress = {}, .limits = limits});
       const auto cpu = codec::make_cpu_backend(executor);
@@ -191,6 +199,7 @@ class Packer {
     format::DescriptorSource descriptor(input->descriptor(), input->name());
     PeekedSource source(descriptor);
     if (auto looked = look_at(source); !looked) return looked;
+    if (auto selected = select_for(is_ptz_); !selected) return selected;
     const auto totals = transform(*input, source, sink);
     if (!totals) return tl::unexpected(totals.error());
     if (options_.verbose()) report(*input, "no errors", *totals);
@@ -208,19 +217,37 @@ class Packer {
     return {};
   }
 
+  // Selects the backend for `.ptz` or LZ4 files and the memory budget of their streams, once for each.
+  Result<void> select_for(bool is_ptz) {
+    std::optional<scheduler::Ledger>& memory = is_ptz ? memory_of_blocks_ : memory_of_lz4_;
+    if (!memory) {
+      auto selected =
+          is_ptz ? select_into(blocks_, codec::select_block_coder) : select_into(lz4_, codec::select_backend);
+      is_without_backend_ = !selected;
+      if (!selected) return selected;
+      const bool may_use_device = is_ptz ? blocks_->may_use_device() : lz4_->name() == "cuda";
+      memory.emplace("memory", stream_bytes(options_, may_use_device));
+    }
+    memory_ = &*memory;
+    return {};
+  }
+  template <class T, class Select>
+  Result<void> select_into(std::unique_ptr<T>& into, Select select) {
+    auto selected = select(request_, executor_);
+    if (!selected) return tl::unexpected(selected.error());
+    into = std::move(*selected);
+    return {};
+  }
+
   Result<codec::StreamTotals> transform(const InputFile& input, format::ByteSource& source, format::ByteSink& sink,
                                         std::stop_token stop = {}) {
     ProgressLine line(options_.verbosity >= 1 && ::isatty(STDERR_FILENO), input.name(), input.size_bytes(),
                       options_.mode == Mode::compress);
     const codec::Progress progress = [&](uint64_t raw, uint64_t stored) { line.update(raw, stored); };
-    const codec::StreamLimits limits{.memory = &memory_, .prefetch = options_.prefetch, .stop = std::move(stop)};
+    const codec::StreamLimits limits{
+        .memory = memory_, .prefetch = options_.prefetch, .stop = std::move(stop), .trace = trace_};
     if (is_ptz_) {
-      if (!kernels_) {
-        auto selected = codec::select_block_kernels(request_, executor_);
-        if (!selected) return tl::unexpected(selected.error());
-        kernels_ = std::move(*selected);
-      }
-      const codec::PtzOptions options{.kernels = kernels_.get(),
+      const codec::PtzOptions options{.coder = blocks_.get(),
                                       .search = options_.fast ? codec::MatchSearch::tables : codec::MatchSearch::chains,
                                       .progress = progress,
                                       .limits = limits};
@@ -229,11 +256,11 @@ class Packer {
       return codec::compress_ptz(source, sink, executor_, {row.codec, row.block_bits}, options);
     }
     if (options_.mode != Mode::compress) {
-      return codec::decompress_stream(source, sink, backend_, {.progress = progress, .limits = limits});
+      return codec::decompress_stream(source, sink, *lz4_, {.progress = progress, .limits = limits});
     }
     codec::CompressOptions options{.header = header(), .encoder = encoder_, .progress = progress, .limits = limits};
     if (options_.content_size) options.header.content_bytes = input.size_bytes();
-    return codec::compress_stream(source, sink, backend_, options);
+    return codec::compress_stream(source, sink, *lz4_, options);
   }
 
   void report(const InputFile& input, const std::string& output_name, const codec::StreamTotals& totals) const {
@@ -244,24 +271,39 @@ class Packer {
                      to, ratio));
     if (options_.verbosity < 3) return;
     if (is_ptz_) {
-      tell(fmt::format("  {}; {}\n", plural(totals.block_count, "block"),
-                       kernels_ ? kernels_->description() : "cpu, " + plural(executor_.thread_count(), "thread")));
+      tell(fmt::format("  {}; {}\n", plural(totals.block_count, "block"), blocks_->description()));
     } else {
       tell(fmt::format(
           "  {}, {}; {}{}\n", plural(totals.frame_count, "frame"), plural(totals.block_count, "block"), totals.by,
           options_.mode == Mode::compress ? fmt::format("; {} encoder", codec::name_of(totals.encoder)) : ""));
     }
-    tell(fmt::format("  at most {} bytes of data in memory\n", memory_.peak_bytes()));
+    tell(fmt::format("  at most {} bytes of data in memory\n", memory_->peak_bytes()));
+    report_utilisation();
+  }
+
+  void report_utilisation() const {
+    const double end = trace_->now();
+    const scheduler::Utilisation of = scheduler::utilisation(*trace_, begin_, end);
+    std::string line = fmt::format("  {:.3f} s; busy:", end - begin_);
+    for (const auto& [what, share] : of.rows) line += fmt::format(" {} {:.0f} %;", what, 100 * share);
+    tell(fmt::format("{} longest without a {}: {:.3f} s at {:.3f} s\n", printable(line), of.gap_of, of.gap_seconds,
+                     of.gap_begin));
   }
 
   const Options& options_;
   const codec::BackendRequest& request_;
-  std::unique_ptr<codec::BlockKernels> kernels_;  // null: the executor
-  codec::Backend& backend_;
   codec::Executor& executor_;
+  scheduler::Trace* trace_;
   std::optional<codec::Encoder> encoder_;
-  scheduler::Ledger memory_;
-  bool is_ptz_ = false;  // the file at hand
+  // Each is created for the first file that needs it.
+  std::unique_ptr<codec::Backend> lz4_;
+  std::unique_ptr<codec::BlockCoder> blocks_;
+  std::optional<scheduler::Ledger> memory_of_lz4_, memory_of_blocks_;
+  bool is_without_backend_ = false;
+  // Of the current file:
+  bool is_ptz_ = false;
+  scheduler::Ledger* memory_ = nullptr;
+  double begin_ = 0;  // on the trace's clock
 };
 
 // A thread copies several times as fast as it compresses.
@@ -286,6 +328,18 @@ codec::Work work_of(const Options& options) {
   return options.reproducible || options.high_ratio ? codec::Work::compress_reproducible : codec::Work::compress;
 }
 
+// By the names of what is read: what a file holds is known when it is opened.
+codec::GpuWork gpu_work(const Options& options, const std::vector<std::string>& inputs) {
+  if (options.mode == Mode::compress) return {options.codec == "lz4", options.codec != "lz4"};
+  const auto is_ptz = [](const std::string& name) { return name.ends_with(kPtzSuffix); };
+  return {!std::all_of(inputs.begin(), inputs.end(), is_ptz),
+          options.codec != "lz4" || std::any_of(inputs.begin(), inputs.end(), is_ptz)};
+}
+
+unsigned thread_count(const Options& options) {
+  return options.thread_count != 0 ? options.thread_count : static_cast<unsigned>(codec::usable_cores().size());
+}
+
 // Of all inputs together: the GPU is started once. Nothing when one is a pipe.
 std::optional<uint64_t> raw_bytes_of(const Options& options, const std::vector<std::string>& inputs) {
   uint64_t total = 0;
@@ -301,7 +355,7 @@ std::optional<uint64_t> raw_bytes_of(const Options& options, const std::vector<s
 
 codec::BackendRequest request_of(const Options& options, const std::vector<std::string>& inputs) {
   codec::BackendRequest request;
-  request.name = options.codec == "lz4" ? options.backend : "cpu";
+  request.name = options.backend;
   request.devices = options.devices;
   request.policy = options.policy;
   request.work = work_of(options);
@@ -316,6 +370,7 @@ codec::BackendRequest request_of(const Options& options, const std::vector<std::
 // What is written beside the outputs: a temporary file in the folder of each. --rm removes from the folders of inputs.
 SandboxNeeds sandbox_needs(const Options& options, const std::vector<std::string>& inputs) {
   SandboxNeeds needs;
+  if (options.trace) needs.outputs.push_back(*options.trace);
   if (options.mode != Mode::compress && options.mode != Mode::decompress) return needs;
   for (const std::string& input : inputs) {
     if (auto output = output_path(options, input)) needs.outputs.push_back(std::move(*output));
@@ -331,11 +386,9 @@ Result<std::string> begin_sandbox(const Options& options, const std::vector<std:
                                   codec::BackendRequest& request) {
   std::string_view gpu_user;
   if (options.mode != Mode::list) {
-    const unsigned threads =
-        options.thread_count != 0 ? options.thread_count : static_cast<unsigned>(codec::usable_cores().size());
     if (options.backend == "cuda")
       gpu_user = "--backend cuda";
-    else if (codec::settle_use_of_gpu(request, threads))
+    else if (codec::settle_use_of_gpu(request, thread_count(options), gpu_work(options, inputs)))
       gpu_user = "--backend auto";
   }
   return ptxkit::begin_sandbox(options.sandbox, sandbox_needs(options, inputs), gpu_user);
@@ -389,7 +442,28 @@ int run(int argc, char** argv) {
   if (options.share_by_rank && options.verbose()) {
     tell(fmt::format("ptx-pack: rank {} of {}: {} of {} inputs\n", rank.index, rank.count, inputs.size(), all_count));
   }
+  if (options.trace) {
+    if (auto writable = check_writable(*options.trace); !writable) {
+      complain(writable.error());
+      return exit_code;
+    }
+  }
   codec::BackendRequest request = request_of(options, inputs);
+  request.notice = [&](const std::string& message, bool matters) {
+    if (options.verbosity >= (matters ? 1 : 2)) tell(fmt::format("ptx-pack: {}\n", printable(message)));
+  };
+  if (options.mode == Mode::measure_rates) {
+    if (auto done = measure_rates_now(options, request); !done) complain(done.error());
+    return exit_code;
+  }
+  // Before the sandbox, which lets no program start.
+  const bool lacks_rates = options.mode != Mode::list && !options.share_by_rank &&
+                           gpu_work(options, inputs).may_be_lz4 && codec::lacks_rates(request, thread_count(options));
+  if (lacks_rates && options.sandbox != kSandboxRequire) {
+    measure_rates_after_this(options);
+    request.notice("using the CPU: it has not been measured yet what a GPU takes, which is done after this command",
+                   false);
+  }
   if (const auto missing = begin_sandbox(options, inputs, request); !missing) {
     complain(missing.error());
     return kFailed;
@@ -407,36 +481,38 @@ int run(int argc, char** argv) {
   const bool is_mixed = options.policy == codec::Policy::mixed;
   const auto [work_cores, copy_cores] = split_cores();
   scheduler::Throttle throttle;
-  codec::Executor executor(options.thread_count,
-                           is_mixed ? codec::Placement{work_cores, &throttle} : codec::Placement{});
+  std::optional<scheduler::Trace> trace;
+  if (options.trace || options.verbosity >= 3) trace.emplace();
+  codec::Placement placement{.trace = trace ? &*trace : nullptr};
+  if (is_mixed) {
+    placement.cores = work_cores;
+    placement.throttle = &throttle;
+  }
+  codec::Executor executor(options.thread_count, placement);
   if (executor.thread_count() < executor.wanted_count() && options.verbose()) {
     tell(fmt::format("ptx-pack: using {} of {}: the system has no more to give\n", executor.thread_count(),
                      plural(executor.wanted_count(), "thread")));
   }
   std::optional<codec::Executor> copies;
   if (is_mixed) {
-    copies.emplace(0, codec::Placement{.cores = copy_cores});
+    copies.emplace(0, codec::Placement{.cores = copy_cores, .trace = placement.trace, .name = "copies"});
     request.copy_executor = &*copies;
     request.throttle = &throttle;
   }
-  request.notice = [&](const std::string& message, bool matters) {
-    if (options.verbosity >= (matters ? 1 : 2)) tell(fmt::format("ptx-pack: {}\n", printable(message)));
-  };
-  // Blocks of .ptz have kernels of their own; the backend is for lz4.
-  codec::BackendRequest block_request = request;
-  block_request.name = options.backend;
-  auto backend = codec::select_backend(request, executor);
-  if (!backend) {
-    complain(backend.error());
-    return exit_code;
-  }
-  Packer packer(options, block_request, **backend, executor);
+  request.limits.trace = placement.trace;
+  Packer packer(options, request, executor, placement.trace);
   for (const std::string& path : inputs) {
     if (auto done = guarded([&] { return packer.run(path); }); !done) complain(done.error());
+    if (packer.is_without_backend()) break;
   }
   if (options.mode == Mode::bench) {
     if (auto done = flush_standard_output(); !done) complain(done.error());
   }
+  if (options.trace) {
+    if (auto done = write_file(*options.trace, trace->json()); !done) complain(done.error());
+  }
+  // Everything is written. The destructors would wait for a device that is still being started.
+  if (packer.is_starting_device()) ::_exit(exit_code);
   return exit_code;
 }
 

@@ -218,6 +218,15 @@ std::variant<Options, ExitCode> parse_options(int argc, char** argv) {
                  "before an input is read, give up new files but the outputs, programs and sockets: auto (default), "
                  "where no GPU is used and the kernel can; require, or fail; off")
       ->type_name("auto|require|off");
+  bool measure_rates = false;
+  app.add_flag("--measure-rates", measure_rates,
+               "measure how fast the CPU and the GPU are, for --policy auto, and end; takes ten seconds");
+  app.add_flag("--after-standard-input", options.waits_for_end)->group("");
+  std::string trace;
+  auto* trace_option =
+      app.add_option("--trace", trace,
+                     "write a time line of reading, copies, kernels, coding, writing and waits to this "
+                     "file, in Chrome's trace event format");
   app.add_flag("-v,--verbose", verbose, "say what is done; twice: details");
   app.add_flag("-q,--quiet", quiet, "no warnings and no progress; twice: no errors either");
   for (const RefusedFlag& refused : kRefusedFlags) app.add_flag(refused.flag)->group("");
@@ -248,6 +257,9 @@ std::variant<Options, ExitCode> parse_options(int argc, char** argv) {
   options.devices = *device_list;
   options.policy = kPolicies.at(policy);
   if (app.count("--policy") != 0 && options.backend != "auto") return usage("--policy is for --backend auto");
+  const bool is_without_gpu =
+      options.backend == "cpu" || options.backend == "emulator" || options.policy == codec::Policy::cpu;
+  if (app.count("--device") != 0 && is_without_gpu) return usage("--device is for a GPU, and none is to be used");
   if (auto failed = apply_block_flags(block_flags, options)) return *failed;
   if (content_size && no_content_size) return usage("--content-size and --no-content-size exclude each other");
   if (frame_crc && no_frame_crc) return usage("--frame-crc and --no-frame-crc exclude each other");
@@ -280,14 +292,17 @@ std::variant<Options, ExitCode> parse_options(int argc, char** argv) {
   options.verbosity = 1 + verbose - quiet;
   multiple = multiple || options.recursive;
 
-  const int modes = compress + decompress + test + list + bench;
-  if (modes > 1) return usage("-z, -d, -t, -b and --list exclude each other");
+  const int modes = compress + decompress + test + list + bench + measure_rates;
+  if (modes > 1) return usage("-z, -d, -t, -b, --list and --measure-rates exclude each other");
+  if (measure_rates && (!names.empty() || output_option->count() != 0 || to_stdout)) {
+    return usage("--measure-rates takes no input and writes no output");
+  }
   if (names.empty()) names.push_back("-");
   if (output_option->count() != 0) options.output = output;
   if (options.output && options.output->empty()) return usage("-o: expected a file, found ''");
   if (to_stdout && options.output && *options.output != "-") return usage("-c and -o exclude each other");
   if (to_stdout) options.output = "-";
-  const bool writes = !test && !list && !bench;
+  const bool writes = !test && !list && !bench && !measure_rates;
   if (!writes && options.output) return usage("-t, -b and --list write no output");
   if (bench && options.codec != "lz4")
     return usage(fmt::format("-b measures LZ4 and not {}: leave --codec away", options.codec));
@@ -311,6 +326,11 @@ std::variant<Options, ExitCode> parse_options(int argc, char** argv) {
     decompress = true;
     if (!options.output) options.output = "-";
   }
+  if (trace_option->count() != 0) {
+    if (trace.empty() || trace == "-") return usage(fmt::format("--trace: expected a file, found '{}'", trace));
+    if (list || bench || measure_rates) return usage("--trace is for -z, -d and -t");
+    options.trace = trace;
+  }
   options.inputs = std::move(names);
   if (!options.output && options.inputs.front() == "-" && options.inputs.size() == 1) options.output = "-";
   if (options.remove_source && (!writes || options.output == "-")) return usage("--rm needs an output file");
@@ -327,9 +347,12 @@ std::variant<Options, ExitCode> parse_options(int argc, char** argv) {
     }
   }
   if (const auto fault = sandbox_fault(options.sandbox)) return usage(*fault);
+  if (options.sandbox == kSandboxRequire && measure_rates) {
+    return usage("--sandbox=require and --measure-rates exclude each other: the driver of a GPU opens what it likes");
+  }
   if (options.sandbox == kSandboxRequire && !list) {
     const bool has_gpu_policy = options.policy == codec::Policy::gpu || options.policy == codec::Policy::mixed;
-    if (options.backend == "cuda" || (has_gpu_policy && options.codec == "lz4")) {
+    if (options.backend == "cuda" || has_gpu_policy) {
       return usage(fmt::format("--sandbox=require and {} exclude each other: the driver of a GPU opens what it likes",
                                has_gpu_policy ? "--policy " + policy : "--backend cuda"));
     }
@@ -338,6 +361,7 @@ std::variant<Options, ExitCode> parse_options(int argc, char** argv) {
   options.mode = test                                                                    ? Mode::test
                  : list                                                                  ? Mode::list
                  : bench                                                                 ? Mode::bench
+                 : measure_rates                                                         ? Mode::measure_rates
                  : decompress || (!compress && looks_compressed(options.inputs.front())) ? Mode::decompress
                                                                                          : Mode::compress;
   if (options.sparse && options.mode != Mode::decompress) {

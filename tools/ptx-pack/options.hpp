@@ -14,7 +14,7 @@
 
 namespace ptxkit::pack {
 
-enum class Mode { compress, decompress, test, list, bench };
+enum class Mode { compress, decompress, test, list, bench, measure_rates };
 
 // Pinned: scripts rely on these numbers. docs/ptx-pack.md lists them.
 enum ExitCode : int { kOk = 0, kFailed = 1, kUsage = 2 };
@@ -55,7 +55,9 @@ struct Options {
   bool verbose() const { return verbosity >= 2; }
   std::string backend = "auto";
   codec::Policy policy = codec::Policy::automatic;
-  std::vector<int> devices = {0};  // empty: all there are
+  std::vector<int> devices = {0};    // empty: all there are
+  std::optional<std::string> trace;  // file for the time line
+  bool waits_for_end = false;        // of measure_rates: until standard input has ended
   bool reproducible = false, high_ratio = false;
   bool fast = false;          // of the codecs of LZ77 in .ptz
   std::string codec = "lz4";  // or one of format::ptz_codecs()

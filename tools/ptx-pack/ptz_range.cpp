@@ -6,7 +6,6 @@
 
 #include <fmt/format.h>
 
-#include "runtime/codec/blocks/block_codec.hpp"
 #include "runtime/codec/stream/ptz_stream.hpp"
 
 namespace ptxkit::pack {
@@ -17,7 +16,7 @@ constexpr uint64_t kTableEntryBytes = sizeof(format::PtzBlock) + sizeof(uint64_t
 }  // namespace
 
 Result<void> extract_from_ptz(const InputFile& input, const ByteRange& range, format::ByteSink& sink,
-                              codec::Executor& executor, scheduler::Ledger& memory) {
+                              codec::Executor& executor, codec::BlockCoder& coder, scheduler::Ledger& memory) {
   const format::DescriptorFile file(input.descriptor(), input.begin(), *input.size_bytes(), input.name());
   const auto archive = format::PtzArchive::open(file);
   if (!archive) return tl::unexpected(archive.error());
@@ -38,18 +37,19 @@ Result<void> extract_from_ptz(const InputFile& input, const ByteRange& range, fo
   const uint64_t each_bytes = 2 * block_bytes + codec::decoding_bytes(archive->header().codec, block_bytes);
   const uint64_t table_bytes = archive->block_count() * kTableEntryBytes;
   const uint64_t rest_bytes = memory.budget_bytes() - std::min(memory.budget_bytes(), table_bytes);
-  const size_t at_a_time = std::clamp<uint64_t>(rest_bytes / each_bytes, 1, executor.thread_count());
+  const size_t preferred = coder.batch_blocks(archive->header().codec, block_bytes);
+  const size_t at_a_time = std::clamp<uint64_t>(rest_bytes / each_bytes, 1, std::min(preferred, touched.size() + 1));
   const auto permit = memory.reserve(table_bytes + at_a_time * each_bytes);
   if (!permit) return tl::unexpected(permit.error());
-  std::vector<Result<std::vector<uint8_t>>> raw(at_a_time);
   for (size_t first = 0; first < touched.size(); first += at_a_time) {
     const size_t count = std::min(at_a_time, touched.size() - first);
-    executor.for_each(count, [&](size_t i, unsigned) { raw[i] = codec::read_ptz_block(*archive, touched[first + i]); });
-    for (size_t i = 0; i < count; ++i) {
-      if (!raw[i]) return tl::unexpected(raw[i].error());
-      const uint64_t end = at + raw[i]->size();
+    const auto read = codec::read_ptz_blocks(*archive, std::span(touched).subspan(first, count), executor, coder);
+    if (!read) return tl::unexpected(read.error());
+    for (const auto& raw : *read) {
+      if (!raw) return tl::unexpected(raw.error());
+      const uint64_t end = at + raw->size();
       const uint64_t from = std::max(range.begin, at) - at, to = std::min(range.end, end) - at;
-      if (auto written = sink.write(format::Bytes(*raw[i]).subspan(from, to - from)); !written) return written;
+      if (auto written = sink.write(format::Bytes(*raw).subspan(from, to - from)); !written) return written;
       at = end;
     }
   }

@@ -9,9 +9,8 @@
 
 namespace ptxkit::pack {
 
-// `input` must be a regular file of known size. Decodes as many blocks at a time as `executor` has threads or `memory`
-// holds.
+// `input` must be a regular file of known size. Decodes as many blocks at a time as `coder` prefers or `memory` holds.
 Result<void> extract_from_ptz(const InputFile& input, const ByteRange& range, format::ByteSink& sink,
-                              codec::Executor& executor, scheduler::Ledger& memory);
+                              codec::Executor& executor, codec::BlockCoder& coder, scheduler::Ledger& memory);
 
 }  // namespace ptxkit::pack

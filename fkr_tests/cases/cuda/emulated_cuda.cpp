@@ -3,7 +3,11 @@
 // compiler (such as the removal of dead loads) do not happen.
 //
 // A kernel that has executed kBusySteps counts as still running: from then on cuStreamQuery reports it as busy.
+//
+// Tests set the number of devices, which share one memory, and inject a failure into a call that the codec makes
+// (fake_cuda.hpp: device_count, failing_*, calls, calls_of).
 #include <algorithm>
+#include <chrono>
 #include <cstdint>
 #include <cstdio>
 #include <cstdlib>
@@ -15,6 +19,7 @@
 #include <vector>
 
 #include "analyzer/container/fatbin.hpp"
+#include "fkr_tests/cases/cuda/fake_cuda.hpp"
 #include "runtime/driver/driver.hpp"
 #include "runtime/emulator/emulator.hpp"
 #include "runtime/emulator/tensor_map.hpp"
@@ -57,7 +62,12 @@ Locked gpu() {
   return {*all, mutex};
 }
 
-char handle;  // the target of all context, stream and event handles: there is one of each
+using Event = std::chrono::steady_clock::time_point;  // the time of the record: every call is complete when it returns
+char handle;                                          // the target of all stream handles
+char contexts[16];                                    // one for each device
+constexpr int kAllDevices = -1;
+thread_local int current_device = kAllDevices;
+std::map<int, int> sticky_codes;  // by device: every later call fails with it
 
 struct Function {
   const emulator::Program* program;
@@ -183,15 +193,43 @@ int store_map(void* to, const emulator::TensorMap& map) {
   return 0;
 }
 
+// Counts the call; returns the code with which it must fail, or 0.
+int enter(const char* name) {
+  const Locked held = gpu();
+  auto& state = *fake_cuda_state();
+  const int call_of_all = ++state.calls[name], call_of_device = ++state.calls_of[current_device][name];
+  const bool is_of_all = state.failing_device == kAllDevices;
+  if (state.failing_function == name && (is_of_all || state.failing_device == current_device) &&
+      state.failing_call == (is_of_all ? call_of_all : call_of_device)) {
+    if (state.failing_code >= 700) sticky_codes[state.failing_device] = state.failing_code;
+    return state.failing_code;
+  }
+  return sticky_codes[kAllDevices] != 0 ? sticky_codes[kAllDevices] : sticky_codes[current_device];
+}
+
 int done(bool worked) { return gpu()->dead_with != 0 ? gpu()->dead_with : worked ? 0 : kInvalidValue; }
 
 }  // namespace
 
+#define ENTER() \
+  if (const int code = enter(__func__); code != 0) return code
+
 extern "C" {
 
-int cuInit(unsigned) { return 0; }
+ptxkit::testing::FakeCuda* fake_cuda_state() {
+  static ptxkit::testing::FakeCuda state;
+  return &state;
+}
+
+int cuInit(unsigned) {
+  sticky_codes.clear();
+  return enter(__func__);
+}
 int cuDriverGetVersion(int* version) { return *version = 13000, 0; }
-int cuDeviceGetCount(int* count) { return *count = 1, 0; }
+int cuDeviceGetCount(int* count) {
+  ENTER();
+  return *count = fake_cuda_state()->device_count, 0;
+}
 int cuDeviceGet(int* device, int ordinal) { return *device = ordinal, 0; }
 int cuDeviceGetName(char* name, int length, int) {
   std::snprintf(name, static_cast<size_t>(length), "Emulated GPU");
@@ -199,11 +237,18 @@ int cuDeviceGetName(char* name, int length, int) {
 }
 int cuDeviceGetAttribute(int* value, int attribute, int) { return *value = attribute == 75 ? 9 : 0, 0; }
 int cuDeviceTotalMem_v2(size_t* total, int) { return *total = size_t{1} << 34, 0; }
-int cuDevicePrimaryCtxRetain(void** context, int) { return *context = &handle, 0; }
+int cuDevicePrimaryCtxRetain(void** context, int device) {
+  ENTER();
+  return *context = &contexts[device], 0;
+}
 int cuDevicePrimaryCtxRelease_v2(int) { return 0; }
-int cuCtxSetCurrent(void*) { return 0; }
+int cuCtxSetCurrent(void* context) {
+  current_device = static_cast<int>(static_cast<char*>(context) - contexts);
+  return 0;
+}
 
 int cuModuleLoadDataEx(void** module, const void* image, unsigned option_count, int* options, void** values) {
+  ENTER();
   if (gpu()->dead_with != 0) return gpu()->dead_with;
   uintptr_t level = 4;
   for (unsigned i = 0; i < option_count; ++i) {
@@ -260,6 +305,7 @@ int cuModuleUnload(void* module) {
   return delete leaving, done(true);
 }
 int cuModuleGetFunction(void** function, void* module, const char* name) {
+  ENTER();
   auto& from = *static_cast<Module*>(module);
   auto entry = from.program.entry(name);
   if (!entry) return kNotFound;
@@ -271,6 +317,7 @@ int cuFuncGetAttribute(int* value, int, void*) { return *value = 0, 0; }
 int cuFuncSetAttribute(void*, int, int) { return 0; }
 
 int cuMemAlloc_v2(uint64_t* pointer, size_t size) {
+  ENTER();
   const Locked held = gpu();
   if (size == 0) return kInvalidValue;
   const auto address = held->device.allocate(size, "buffer");
@@ -279,6 +326,7 @@ int cuMemAlloc_v2(uint64_t* pointer, size_t size) {
 }
 int cuMemFree_v2(uint64_t pointer) { return done(gpu()->device.release(pointer).has_value()); }
 int cuMemHostAlloc(void** pointer, size_t size, unsigned) {
+  ENTER();
   const Locked held = gpu();
   const auto address = held->device.allocate(size, "mapped memory");
   if (!address) return kInvalidValue;
@@ -299,6 +347,7 @@ int cuMemHostGetDevicePointer_v2(uint64_t* pointer, void* host, unsigned) {
   return done(found != held->mapped.end());
 }
 int cuMemcpyHtoDAsync_v2(uint64_t to, const void* from, size_t size, void*) {
+  ENTER();
   const Locked held = gpu();
   const auto constant = held->constants.find(to);
   if (constant != held->constants.end() && !constant->second.program->write(constant->second.name, bytes(from, size)))
@@ -306,6 +355,7 @@ int cuMemcpyHtoDAsync_v2(uint64_t to, const void* from, size_t size, void*) {
   return done(held->device.write(to, bytes(from, size)).has_value());
 }
 int cuMemcpyDtoHAsync_v2(void* to, uint64_t from, size_t size, void*) {
+  ENTER();
   return done(gpu()->dead_with == 0 && gpu()->device.read(from, {static_cast<std::byte*>(to), size}).has_value());
 }
 int cuMemcpyDtoDAsync_v2(uint64_t to, uint64_t from, size_t size, void*) {
@@ -314,6 +364,7 @@ int cuMemcpyDtoDAsync_v2(uint64_t to, uint64_t from, size_t size, void*) {
   return done(held->device.read(from, between) && held->device.write(to, between));
 }
 int cuMemcpy2DAsync_v2(const ptxkit::driver::CuRowsCopy* copy, void*) {
+  ENTER();
   const Locked held = gpu();
   bool worked = held->dead_with == 0;
   for (size_t row = 0; worked && row < copy->height; ++row) {
@@ -323,6 +374,7 @@ int cuMemcpy2DAsync_v2(const ptxkit::driver::CuRowsCopy* copy, void*) {
   return done(worked);
 }
 int cuMemsetD8Async(uint64_t to, unsigned char value, size_t size, void*) {
+  ENTER();
   return done(gpu()->device.fill(to, std::byte{value}, size).has_value());
 }
 
@@ -342,19 +394,42 @@ int cuCtxGetLimit(size_t* value, int limit) {
   return done(true);
 }
 
-int cuStreamCreate(void** stream, unsigned) { return *stream = &handle, done(true); }
+int cuStreamCreate(void** stream, unsigned) {
+  ENTER();
+  return *stream = &handle, done(true);
+}
 int cuStreamDestroy_v2(void*) { return done(true); }
 int cuStreamSynchronize(void*) { return gpu()->is_busy ? kTimeout : done(true); }
 int cuStreamQuery(void*) { return gpu()->is_busy ? kNotReady : done(true); }
-int cuStreamWaitEvent(void*, void*, unsigned) { return done(true); }
-int cuEventCreate(void** event, unsigned) { return *event = &handle, done(true); }
-int cuEventDestroy_v2(void*) { return done(true); }
-int cuEventRecord(void*, void*) { return done(true); }
-int cuEventSynchronize(void*) { return gpu()->is_busy ? kTimeout : done(true); }
-int cuEventElapsedTime(float* milliseconds, void*, void*) { return *milliseconds = 1, done(true); }
+int cuStreamWaitEvent(void*, void*, unsigned) {
+  ENTER();
+  return done(true);
+}
+int cuEventCreate(void** event, unsigned) {
+  ENTER();
+  return *event = new Event, done(true);
+}
+int cuEventDestroy_v2(void* event) {
+  delete static_cast<Event*>(event);
+  return done(true);
+}
+int cuEventRecord(void* event, void*) {
+  ENTER();
+  return *static_cast<Event*>(event) = std::chrono::steady_clock::now(), done(true);
+}
+int cuEventSynchronize(void*) {
+  ENTER();
+  return gpu()->is_busy ? kTimeout : done(true);
+}
+int cuEventElapsedTime(float* milliseconds, void* begin, void* end) {
+  ENTER();
+  const std::chrono::duration<float, std::milli> between = *static_cast<Event*>(end) - *static_cast<Event*>(begin);
+  return *milliseconds = between.count(), done(true);
+}
 
 int cuLaunchKernel(void* function, unsigned grid_x, unsigned grid_y, unsigned grid_z, unsigned block_x,
                    unsigned block_y, unsigned block_z, unsigned shared_bytes, void*, void** arguments, void**) {
+  ENTER();
   const Locked held = gpu();
   if (held->dead_with != 0) return held->dead_with;
   const auto& [program, entry] = *static_cast<Function*>(function);

@@ -1,8 +1,11 @@
 #include "runtime/codec/device/block_kernels.hpp"
 
 #include <algorithm>
+#include <condition_variable>
 #include <mutex>
 #include <thread>
+
+#include <fmt/format.h>
 
 #include "support/check.hpp"
 #include "support/guarded.hpp"
@@ -47,12 +50,8 @@ Result<void> in_groups(Machine& machine, std::span<Block> blocks, size_t most_bl
   return outcome;
 }
 
-// The largest raw or coded size of any block.
-size_t largest_bytes(std::span<const BlockToDecode> blocks) {
-  size_t bytes = 0;
-  for (const BlockToDecode& block : blocks) bytes = std::max({bytes, block.raw.size(), block.coded.size()});
-  return bytes;
-}
+void discard_result(BlockToEncode& block) { block.coded.clear(); }
+void discard_result(BlockToDecode& block) { block.good = false; }
 
 }  // namespace
 
@@ -71,7 +70,8 @@ size_t BlockKernels::Device::batch_blocks(PtzCodec codec, size_t raw_bytes) {
   return std::max<size_t>(2, at_once) * machine->queue_count();
 }
 
-BlockKernels::BlockKernels(std::vector<std::unique_ptr<Machine>> machines, Executor& executor) {
+BlockKernels::BlockKernels(std::vector<std::unique_ptr<Machine>> machines, Executor& executor, Notice notice)
+    : notice_(std::move(notice)) {
   PTXKIT_CHECK(!machines.empty(), "there is a machine for the blocks");
   for (auto& machine : machines) devices_.push_back({std::move(machine), executor});
 }
@@ -92,41 +92,58 @@ size_t BlockKernels::batch_blocks(PtzCodec codec, size_t raw_bytes) {
   return count;
 }
 
+void BlockKernels::failed(Device& device, Error error) {
+  device.error = std::move(error);
+  const auto left = std::count_if(devices_.begin(), devices_.end(), [](const Device& each) { return !each.error; });
+  if (left != 0 && notice_) {
+    notice_(fmt::format("continuing on {} of {} GPUs: {}", left, devices_.size(), device.error->message()), true);
+  }
+}
+
 template <class Block, class Work>
 Result<void> BlockKernels::on_devices(PtzCodec codec, std::span<Block> blocks, size_t raw_bytes, const Work& work) {
-  if (devices_.size() == 1) return work(devices_.front(), blocks);
   std::mutex mutex;
-  Result<void> outcome;
-  size_t begin = 0;
-  const auto take = [&](Device& device) -> std::span<Block> {
-    std::lock_guard lock(mutex);
-    if (!outcome) return {};
-    const auto left = blocks.subspan(begin);
-    const auto part = left.first(std::min(left.size(), device.batch_blocks(codec, raw_bytes)));
-    begin += part.size();
-    return part;
-  };
-  const auto fail_with = [&](Result<void> done) {
-    std::lock_guard lock(mutex);
-    if (!done && outcome) outcome = std::move(done);
-  };
-  const auto run = [&](Device& device) -> Result<void> {
-    for (auto part = take(device); !part.empty(); part = take(device)) {
-      if (auto done = work(device, part); !done) return done;
+  std::condition_variable changed;
+  std::vector<std::span<Block>> open{blocks};  // taken by no device
+  size_t working_count = 0;
+  const auto run = [&](Device& device) {
+    for (std::unique_lock lock(mutex); !device.error;) {
+      // Blocks of a device that fails come back.
+      changed.wait(lock, [&] { return !open.back().empty() || open.size() > 1 || working_count == 0; });
+      if (open.back().empty() && open.size() > 1) {
+        open.pop_back();
+        continue;
+      }
+      if (open.back().empty()) return;
+      const size_t most = devices_.size() == 1 ? blocks.size() : device.batch_blocks(codec, raw_bytes);
+      const auto part = open.back().first(std::min(open.back().size(), most));
+      open.back() = open.back().subspan(part.size());
+      ++working_count;
+      lock.unlock();
+      Result<void> done = guarded([&] { return work(device, part); });
+      if (!done) std::for_each(part.begin(), part.end(), [](Block& block) { discard_result(block); });
+      lock.lock();
+      --working_count;
+      if (!done) {
+        open.push_back(part);
+        failed(device, std::move(done.error()));
+      }
+      changed.notify_all();
     }
-    return {};
   };
-  const auto guarded_run = [&](Device& device) { fail_with(guarded([&] { return run(device); })); };
   // The calling thread drives the first device. If the system refuses threads for the other devices, it processes all
   // blocks.
   std::vector<std::thread> threads;
   threads.reserve(devices_.size());
   for (size_t i = 1; i < devices_.size(); ++i) {
-    if (auto thread = try_thread([&, i] { guarded_run(devices_[i]); })) threads.push_back(std::move(*thread));
+    if (auto thread = try_thread([&, i] { run(devices_[i]); })) threads.push_back(std::move(*thread));
   }
-  guarded_run(devices_.front());
+  run(devices_.front());
   for (std::thread& thread : threads) thread.join();
-  return outcome;
+  const bool is_done = std::all_of(open.begin(), open.end(), [](std::span<Block> part) { return part.empty(); });
+  if (is_done) return {};
+  const auto lost = std::find_if(devices_.rbegin(), devices_.rend(), [](const Device& each) { return each.error; });
+  return tl::unexpected(*lost->error);
 }
 
 Result<void> BlockKernels::encode(PtzCodec codec, std::span<BlockToEncode> blocks, MatchSearch search) {

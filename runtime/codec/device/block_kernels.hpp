@@ -4,34 +4,41 @@
 // group has as many blocks as keep a GPU busy (a block takes one warp in LZ77 decoding and one CTA with bbw), but no
 // more than fit a queue's memory: encoding takes about 27 bytes for each raw byte. A small number of blocks is split
 // over all queues. Encoding waits once half-way, because only then the lengths of the streams are known.
+//
+// A device that fails is not used again, and the others code its blocks. The call fails if no device is left.
 #pragma once
 
+#include <functional>
 #include <map>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
 
+#include "runtime/codec/blocks/block_coder.hpp"
 #include "runtime/codec/device/block_pipeline.hpp"
 
 namespace ptxkit::codec {
 
-class BlockKernels {
+class BlockKernels final : public BlockCoder {
  public:
+  // Receives the message that the work continues without a device that failed; called from any thread.
+  using Notice = std::function<void(const std::string& message, bool matters)>;
+
   // `machines`: at least one; several share the blocks of a call. `executor` copies between blocks and staging memory
   // and must outlive this object.
-  BlockKernels(std::vector<std::unique_ptr<Machine>> machines, Executor& executor);
+  BlockKernels(std::vector<std::unique_ptr<Machine>> machines, Executor& executor, Notice notice = {});
   BlockKernels(std::unique_ptr<Machine> machine, Executor& executor);
 
-  std::string description() const;
-  // The number of blocks of up to `raw_bytes` bytes that keeps every queue of every machine busy, for encoding and
-  // decoding.
-  size_t batch_blocks(format::PtzCodec codec, size_t raw_bytes);
-
-  // An error means that a machine failed. A damaged block is not an error: decode() sets its `good` to false.
+  std::string description() const override;
+  // Keeps every queue of every machine busy.
+  size_t batch_blocks(format::PtzCodec codec, size_t raw_bytes) override;
+  size_t blocks_in_host_memory() const override { return 0; }
+  bool may_use_device() const override { return true; }
   Result<void> encode(format::PtzCodec codec, std::span<BlockToEncode> blocks,
-                      MatchSearch search = MatchSearch::chains);
-  Result<void> decode(format::PtzCodec codec, std::span<BlockToDecode> blocks);
+                      MatchSearch search = MatchSearch::chains) override;
+  Result<void> decode(format::PtzCodec codec, std::span<BlockToDecode> blocks) override;
 
  private:
   struct Device {
@@ -41,6 +48,7 @@ class BlockKernels {
     std::unique_ptr<Machine> machine;
     Executor& executor;
     std::map<format::PtzCodec, std::unique_ptr<BlockPipeline>> pipelines = {};
+    std::optional<Error> error = {};  // of a device that has failed
   };
 
   // Calls work(device, part) -> Result<void> until all blocks are done; a part has as many blocks as the device takes
@@ -48,7 +56,10 @@ class BlockKernels {
   template <class Block, class Work>
   Result<void> on_devices(format::PtzCodec codec, std::span<Block> blocks, size_t raw_bytes, const Work& work);
 
+  void failed(Device& device, Error error);
+
   std::vector<Device> devices_;
+  Notice notice_;
 };
 
 }  // namespace ptxkit::codec

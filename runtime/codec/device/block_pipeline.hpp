@@ -1,35 +1,17 @@
 // The steps by which a queue of a Machine codes blocks.
 #pragma once
 
-#include <algorithm>
 #include <functional>
 #include <memory>
 #include <span>
 #include <vector>
 
-#include "runtime/codec/blocks/block_codec.hpp"
+#include "runtime/codec/blocks/block_coder.hpp"
 #include "runtime/codec/device/machine.hpp"
 #include "runtime/codec/format/ptz.hpp"
 #include "runtime/codec/threads/executor.hpp"
 
 namespace ptxkit::codec {
-
-struct BlockToEncode {
-  Bytes raw;                        // not empty
-  std::vector<uint8_t> coded = {};  // result; empty if the coded form would not be shorter
-};
-
-inline size_t largest_raw_bytes(std::span<const BlockToEncode> blocks) {
-  size_t bytes = 0;
-  for (const BlockToEncode& block : blocks) bytes = std::max(bytes, block.raw.size());
-  return bytes;
-}
-
-struct BlockToDecode {
-  Bytes coded;
-  MutableBytes raw;
-  bool good = false;  // result; false if `coded` is damaged
-};
 
 // The steps of a group of blocks on its queue. The queue is waited for before every step but the first. Errors are
 // those of the machine; a damaged block is not an error.

@@ -1,6 +1,7 @@
 #include "runtime/codec/device/cuda_machine.hpp"
 
 #include <algorithm>
+#include <array>
 #include <map>
 #include <optional>
 #include <vector>
@@ -25,11 +26,21 @@ using driver::Stream;
 
 constexpr size_t kRegionAlignment = 256;
 constexpr uint64_t kLeastQueueBytes = 256u << 10;
+constexpr size_t kFirstTimedCalls = 64;
 // Left for modules, local memory and other processes; at most a quarter of the free memory.
 constexpr uint64_t kReserveBytes = 256u << 20;
 
+enum class CallKind : uint8_t { copy_up, kernels, copy_down };
+constexpr std::array kSpans = {scheduler::kCopyUpSpan, scheduler::kKernelsSpan, scheduler::kCopyDownSpan};
+constexpr std::array<double DeviceTimes::*, 3> kTimes = {&DeviceTimes::h2d, &DeviceTimes::kernel, &DeviceTimes::d2h};
+
 class CudaMachine final : public Machine {
  public:
+  struct TimedCall {
+    Event begin, end;
+    CallKind kind = CallKind::copy_up;
+    scheduler::Trace::LineNumber line = 0;  // of its stream
+  };
   struct Queue {
     Stream kernels;
     Event last;                           // recorded after the last call on the queue
@@ -46,10 +57,14 @@ class CudaMachine final : public Machine {
     std::vector<const Kernel*> chained = {};        // launches of the current chain
     std::optional<Graph> chain = {};                // graph of the last chain
     std::vector<const Kernel*> chain_kernels = {};  // its launches
+    std::vector<TimedCall> timed = {}, spare = {};  // calls that are not complete; free events
+    size_t most_timed = 0;                          // calls between two reads of their times
+    DeviceTimes times = {};
   };
 
   CudaMachine(driver::ContextPointer context, FindImage find_image, Stream up, Stream down, std::vector<Queue> queues,
-              uint64_t budget_bytes, size_t slice_bytes, std::shared_ptr<LockedRanges> page_locked)
+              uint64_t budget_bytes, size_t slice_bytes, std::optional<Event> time_zero, scheduler::Trace* trace,
+              std::shared_ptr<LockedRanges> page_locked)
       : context_(std::move(context)),
         find_image_(std::move(find_image)),
         memory_("device memory", budget_bytes),
@@ -57,7 +72,18 @@ class CudaMachine final : public Machine {
         up_(std::move(up)),
         down_(std::move(down)),
         queues_(std::move(queues)),
-        page_locked_(std::move(page_locked)) {}
+        time_zero_(std::move(time_zero)),
+        trace_(trace),
+        page_locked_(std::move(page_locked)) {
+    if (trace_ == nullptr) return;
+    trace_zero_ = trace_->now();
+    const std::string process = description();
+    lines_[0] = trace_->line(process, "copies up");
+    for (size_t queue = 0; queue < queues_.size(); ++queue) {
+      kernel_lines_.push_back(trace_->line(process, fmt::format("kernels, queue {}", queue)));
+    }
+    lines_[2] = trace_->line(process, "copies down");
+  }
   // The reclaimer may still hold arenas, whose reservations belong to our ledger.
   ~CudaMachine() override { reclaimer_->drain(); }
 
@@ -98,6 +124,9 @@ class CudaMachine final : public Machine {
       if (is_staged(region)) staged += room_of(region);
     }
     if (auto ready = grow(queue, total, staged); !ready) return ready;
+    if (time_zero_) {
+      if (auto prepared = prepare_events(queue); !prepared) return prepared;
+    }
     queue.placed.clear();
     size_t offset = 0;
     uint8_t* staging = queue.staging ? queue.staging->bytes().data() : nullptr;
@@ -117,18 +146,18 @@ class CudaMachine final : public Machine {
     return queues_[queue].device->handle() + queues_[queue].placed[region].offset_bytes;
   }
   Result<void> upload(unsigned queue, size_t region) override {
-    return in_order(queues_[queue], up_, [&](Queue& at) {
+    return in_order(queues_[queue], up_, CallKind::copy_up, [&](Queue& at) {
       return at.device->upload(host(queue, region), up_, at.placed[region].offset_bytes);
     });
   }
   Result<void> download(unsigned queue, size_t region) override {
     const Stream& kernels = queues_[queue].kernels;
-    return in_order(queues_[queue], kernels, [&](Queue& at) {
+    return in_order(queues_[queue], kernels, CallKind::copy_down, [&](Queue& at) {
       return at.device->download(host(queue, region), kernels, at.placed[region].offset_bytes);
     });
   }
   Result<void> upload_parts(unsigned queue, std::span<const PartUp> parts) override {
-    return in_order(queues_[queue], up_, [&](Queue& at) -> Result<void> {
+    return in_order(queues_[queue], up_, CallKind::copy_up, [&](Queue& at) -> Result<void> {
       for (const PartUp& part : parts) {
         auto put = at.device->upload(part.from, up_, at.placed[part.region].offset_bytes + part.offset_bytes);
         if (!put) return put;
@@ -137,13 +166,13 @@ class CudaMachine final : public Machine {
     });
   }
   Result<void> clear(unsigned queue, size_t region) override {
-    return in_order(queues_[queue], up_, [&](Queue& at) {
+    return in_order(queues_[queue], up_, CallKind::copy_up, [&](Queue& at) {
       const auto& placed = at.placed[region];
       return at.device->fill(0, up_, placed.offset_bytes, placed.size_bytes);
     });
   }
   Result<void> download_parts(unsigned queue, std::span<const PartDown> parts) override {
-    return in_order(queues_[queue], down_, [&](Queue& at) -> Result<void> {
+    return in_order(queues_[queue], down_, CallKind::copy_down, [&](Queue& at) -> Result<void> {
       for (const PartDown& part : parts) {
         auto put = at.device->download(part.into, down_, at.placed[part.region].offset_bytes + part.offset_bytes);
         if (!put) return put;
@@ -152,7 +181,7 @@ class CudaMachine final : public Machine {
     });
   }
   Result<void> download_rows(unsigned queue, size_t region, std::span<const driver::Rows> rows) override {
-    return in_order(queues_[queue], down_, [&](Queue& at) -> Result<void> {
+    return in_order(queues_[queue], down_, CallKind::copy_down, [&](Queue& at) -> Result<void> {
       for (const driver::Rows& some : rows) {
         auto put = at.device->download_rows(host(queue, region), some, down_, at.placed[region].offset_bytes);
         if (!put) return put;
@@ -167,7 +196,7 @@ class CudaMachine final : public Machine {
     PTXKIT_CHECK(found != kernels_.end(), "a kernel is prepared before it is launched");
     const Stream& kernels = queues_[queue].kernels;
     const auto launch = [&](Queue&) { return found->second.launch(kernels, grid_blocks, block_threads, arguments); };
-    if (!queues_[queue].is_chaining) return in_order(queues_[queue], kernels, launch);
+    if (!queues_[queue].is_chaining) return in_order(queues_[queue], kernels, CallKind::kernels, launch);
     queues_[queue].chained.push_back(&found->second);
     const Result<void> launched = launch(queues_[queue]);
     if (!launched) (void)take_chain(queues_[queue]);
@@ -190,17 +219,19 @@ class CudaMachine final : public Machine {
     if (!queue.is_chaining) return {};
     if (auto taken = take_chain(queue); !taken) return taken;
     queue.last_stream = &queue.kernels;
-    return in_order(queue, queue.kernels, [](Queue& at) { return at.chain->launch(at.kernels); });
+    return in_order(queue, queue.kernels, CallKind::kernels, [](Queue& at) { return at.chain->launch(at.kernels); });
   }
 
   Result<void> wait(unsigned index) override {
     Queue& queue = queues_[index];
     if (queue.last_stream == nullptr) return {};
     Result<void> waited = queue.last.wait();
+    if (!waited) return waited;
     // Later calls need not wait for this event.
-    if (waited) queue.last_stream = nullptr;
-    return waited;
+    queue.last_stream = nullptr;
+    return read_times(index);
   }
+  DeviceTimes take_times(unsigned queue) override { return std::exchange(queues_[queue].times, {}); }
 
   Result<HostMemory> host_memory(size_t size_bytes) override { return locked_.allocate(size_bytes); }
   bool is_page_locked(Bytes memory) const override { return locked_.contains(memory); }
@@ -228,15 +259,63 @@ class CudaMachine final : public Machine {
   // Runs the calls of a queue in order although they use three streams: a call on another stream than the previous one
   // makes its stream wait for the queue's last event.
   template <class Put>
-  Result<void> in_order(Queue& queue, const Stream& stream, Put put) {
+  Result<void> in_order(Queue& queue, const Stream& stream, CallKind kind, Put put) {
     if (queue.last_stream != nullptr && queue.last_stream != &stream) {
       if (auto waiting = stream.wait_for(queue.last); !waiting) return waiting;
     }
+    // Without an event to spare the call is not timed: arrange() prepares them, since creating one here may wait.
+    const bool is_timed = time_zero_ && !queue.spare.empty();
+    if (is_timed) {
+      if (auto timed = begin_timed(queue, stream, kind); !timed) return timed;
+    }
     // A call that failed may have submitted something, so the event is recorded anyway.
-    const Result<void> done = put(queue);
+    Result<void> done = put(queue);
+    if (is_timed && done) done = queue.timed.back().end.record(stream);
     queue.last_stream = &stream;
     const Result<void> recorded = queue.last.record(stream);
     return done ? recorded : done;
+  }
+
+  // Events for as many calls as a queue has been seen to make between two looks at its times, and half as many again.
+  Result<void> prepare_events(Queue& queue) {
+    const size_t wanted = std::max(kFirstTimedCalls, queue.most_timed + queue.most_timed / 2);
+    while (queue.spare.size() + queue.timed.size() < wanted) {
+      auto begin = Event::create(context_), end = Event::create(context_);
+      if (!begin) return tl::unexpected(begin.error());
+      if (!end) return tl::unexpected(end.error());
+      queue.spare.push_back({std::move(*begin), std::move(*end)});
+    }
+    return {};
+  }
+
+  Result<void> begin_timed(Queue& queue, const Stream& stream, CallKind kind) {
+    queue.timed.push_back(std::move(queue.spare.back()));
+    queue.spare.pop_back();
+    queue.timed.back().kind = kind;
+    if (trace_ != nullptr) {
+      const auto index = static_cast<size_t>(&queue - queues_.data());
+      queue.timed.back().line = &stream == &queue.kernels ? kernel_lines_[index] : lines_[static_cast<size_t>(kind)];
+    }
+    return queue.timed.back().begin.record(stream);
+  }
+
+  // Reads the times of calls that are complete.
+  Result<void> read_times(unsigned index) {
+    Queue& queue = queues_[index];
+    queue.most_timed = std::max(queue.most_timed, queue.timed.size());
+    for (TimedCall& call : queue.timed) {
+      const auto begin = call.begin.seconds_since(*time_zero_), end = call.end.seconds_since(*time_zero_);
+      if (!begin) return tl::unexpected(begin.error());
+      if (!end) return tl::unexpected(end.error());
+      const auto kind = static_cast<size_t>(call.kind);
+      queue.times.*kTimes[kind] += *end - *begin;
+      if (trace_ != nullptr) {
+        trace_->add({call.line, kSpans[kind], trace_zero_ + *begin, trace_zero_ + *end});
+      }
+      queue.spare.push_back(std::move(call));
+    }
+    queue.timed.clear();
+    return {};
   }
 
   // Members are destroyed in reverse order: the reservation is given back after the memory is freed.
@@ -273,7 +352,7 @@ class CudaMachine final : public Machine {
     queue.device = std::move(*device);
     // Copies down may include bytes that no kernel wrote: they must not expose what another process left in this
     // memory.
-    return in_order(queue, up_, [&](Queue& at) { return at.device->fill(0, up_); });
+    return in_order(queue, up_, CallKind::copy_up, [&](Queue& at) { return at.device->fill(0, up_); });
   }
 
   driver::ContextPointer context_;
@@ -284,6 +363,11 @@ class CudaMachine final : public Machine {
   size_t slice_bytes_;
   Stream up_, down_;  // large copies of all queues, up and down, in the order of the calls
   std::vector<Queue> queues_;
+  std::optional<Event> time_zero_;  // on the device's clock; none: times are not measured
+  scheduler::Trace* trace_;
+  double trace_zero_ = 0;                                // the same moment on the trace's clock
+  std::array<scheduler::Trace::LineNumber, 3> lines_{};  // of copies, by kind
+  std::vector<scheduler::Trace::LineNumber> kernel_lines_;
   std::shared_ptr<LockedRanges> page_locked_;
   LockedMemory locked_{[context = context_](size_t size_bytes) -> Result<HostMemory> {
                          auto pinned = PinnedMemory::allocate(context, std::max<size_t>(size_bytes, 1));
@@ -318,9 +402,18 @@ Result<std::unique_ptr<Machine>> make_cuda_machine(driver::ContextPointer contex
     if (!event) return tl::unexpected(event.error());
     queues.push_back({std::move(*stream), std::move(*event)});
   }
+  std::optional<Event> time_zero;
+  if (limits.measures_times || limits.trace != nullptr) {
+    auto event = Event::create(context);
+    if (!event) return tl::unexpected(event.error());
+    time_zero = std::move(*event);
+    const auto recorded = time_zero->record(*up).and_then([&] { return time_zero->wait(); });
+    if (!recorded) return tl::unexpected(recorded.error());
+  }
   return std::make_unique<CudaMachine>(
       std::move(context), std::move(find_image), std::move(*up), std::move(*down), std::move(queues), budget_bytes,
-      limits.slice_bytes, page_locked != nullptr ? std::move(page_locked) : std::make_shared<LockedRanges>());
+      limits.slice_bytes, std::move(time_zero), limits.trace,
+      page_locked != nullptr ? std::move(page_locked) : std::make_shared<LockedRanges>());
 }
 
 }  // namespace ptxkit::codec

@@ -11,6 +11,7 @@
 #include <memory>
 
 #include "runtime/codec/device/machine.hpp"
+#include "runtime/codec/threads/trace.hpp"
 #include "runtime/driver/context.hpp"
 
 namespace ptxkit::codec {
@@ -20,6 +21,10 @@ struct CudaLimits {
   uint64_t memory_bytes = 0;
   unsigned queue_count = 6;        // slices at a time: two being copied up, two in a kernel, two being copied down
   size_t slice_bytes = 16u << 20;  // raw bytes of a slice: 256 chunks of 64 KiB
+  // Measures what take_times returns, with two more events for each call. `trace` records the same times on lines of
+  // the device; it must outlive the machine.
+  bool measures_times = false;
+  scheduler::Trace* trace = nullptr;
 };
 
 class LockedRanges;

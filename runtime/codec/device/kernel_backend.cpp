@@ -168,6 +168,7 @@ class KernelBackend final : public Backend {
       backend.window_.finish(lock, batch);
       return batch.outcome;
     }
+    DeviceTimes device_times() const override { return batch.times; }
     KernelBackend& backend;
     SliceWindow::Batch batch;
   };

@@ -88,6 +88,8 @@ class Machine {
   virtual Result<void> end_chain(unsigned queue) = 0;
   // Blocks until every call on the queue has completed. Reports errors of those calls, at the latest.
   virtual Result<void> wait(unsigned queue) = 0;
+  // The times of the queue's complete calls since the last call of this function; 0 if they are not measured.
+  virtual DeviceTimes take_times(unsigned) { return {}; }
 };
 
 }  // namespace ptxkit::codec

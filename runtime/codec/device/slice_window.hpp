@@ -32,6 +32,7 @@ class SliceWindow {
   struct Batch {
     Result<void> outcome;
     size_t open_count = 0;
+    DeviceTimes times;
   };
   struct Steps {
     std::function<Result<void>()> fetch;  // may be empty
@@ -119,6 +120,7 @@ class SliceWindow {
         failed(*slice.batch, std::move(done.error()));
       }
     }
+    slice.batch->times += machine_.take_times(slice.queue);
     --slice.batch->open_count;
     slices_.pop_front();
     changed_.notify_all();

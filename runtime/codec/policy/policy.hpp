@@ -4,8 +4,7 @@
 // is not enough: latency dominates a short stream, first touch of buffers one of a few batches, and only a long stream
 // shows the rate. Streams run from host memory to host memory, so the times include the PCIe copies. The GPU adds the
 // start of CUDA, hundreds of milliseconds; the policy decides before any driver is opened, so small inputs never wait
-// for it. Curves are measured once for each device, by the first input that is large enough to be worth opening the
-// driver, and are kept in a file.
+// for it. Curves are measured once for each device, by measure_rates while nothing else runs, and are kept in a file.
 //
 // Text takes the fast encoder several times as long as runs or noise; the GPU takes the same time for both. So
 // compression has a curve for each, and the time for other data is interpolated between them (policy/effort.hpp). For

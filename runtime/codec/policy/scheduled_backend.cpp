@@ -1,36 +1,26 @@
 #include "runtime/codec/policy/scheduled_backend.hpp"
 
-#include <atomic>
 #include <functional>
-#include <optional>
 #include <utility>
 
 #include <fmt/format.h>
 
-#include "runtime/codec/threads/work_ranges.hpp"
-#include "support/guarded.hpp"
-#include "support/thread.hpp"
-
 namespace ptxkit::codec {
 namespace {
 
-using scheduler::GpuBatch;
-using scheduler::WorkRanges;
-
-// Fewer items are not worth a launch: 64 blocks of 64 KiB are 4 MiB.
-constexpr size_t kLeastDeviceItems = 64;
-// Items that the CPU takes at a time: enough to make handing out cheap, few enough to keep the tail short.
-constexpr size_t kCpuItems = 16;
+// Fewer items are not worth a launch: 64 blocks of 64 KiB are 4 MiB. The CPU takes enough items at a time to make
+// handing out cheap, and few enough to keep the tail short.
+constexpr SharedWork::Grain kGrain{.least_device_items = 64, .cpu_items = 16};
 
 class ScheduledBackend final : public Backend {
  public:
   ScheduledBackend(std::unique_ptr<Backend> device, std::unique_ptr<Backend> cpu, Sharing sharing,
                    FallbackNotice notice)
-      : device_(std::move(device)), cpu_(std::move(cpu)), sharing_(sharing), notice_(std::move(notice)) {}
+      : device_(std::move(device)), cpu_(std::move(cpu)), sharing_(sharing), work_(std::move(notice)) {}
 
   std::string_view name() const override { return current().name(); }
   std::string description() const override {
-    if (sharing_ == Sharing::device_only || failed_) return current().description();
+    if (sharing_ == Sharing::device_only || work_.has_failed()) return current().description();
     return fmt::format("{}; with {}", device_->description(), cpu_->description());
   }
   bool supports(Operation operation) const override {
@@ -43,39 +33,26 @@ class ScheduledBackend final : public Backend {
   }
 
   Result<HostMemory> host_memory(size_t size_bytes) override {
-    if (failed_) return cpu_->host_memory(size_bytes);
+    if (work_.has_failed()) return cpu_->host_memory(size_bytes);
     auto memory = device_->host_memory(size_bytes);
     if (memory) return memory;
-    device_failed(memory.error());
+    work_.device_failed(memory.error());
     return cpu_->host_memory(size_bytes);
   }
 
   std::unique_ptr<PendingBatch> begin_compress(std::span<CompressItem> items, Encoder encoder) override {
-    if (failed_ || sharing_ == Sharing::both || !is_capable(items, encoder)) {
-      return finished_batch(compress(items, encoder));
-    }
-    return std::make_unique<Begun>(device_->begin_compress(items, encoder), [=, this](const Error& error) {
-      device_failed(error);
-      return cpu_->compress(items, encoder);
-    });
+    return begin(items, is_capable(items, encoder),
+                 [=](Backend& backend, std::span<CompressItem> part) { return backend.begin_compress(part, encoder); });
   }
   std::unique_ptr<PendingBatch> begin_decompress(std::span<DecompressItem> items) override {
-    if (failed_ || sharing_ == Sharing::both || !is_capable(items)) return finished_batch(decompress(items));
-    return std::make_unique<Begun>(device_->begin_decompress(items), [=, this](const Error& error) {
-      device_failed(error);
-      return cpu_->decompress(items);
-    });
+    return begin(items, is_capable(items),
+                 [](Backend& backend, std::span<DecompressItem> part) { return backend.begin_decompress(part); });
   }
 
   Result<void> compress(std::span<CompressItem> items, Encoder encoder) override {
-    return run(items, is_capable(items, encoder),
-               [=](Backend& backend, std::span<CompressItem> part) { return backend.compress(part, encoder); });
+    return begin_compress(items, encoder)->finish();
   }
-
-  Result<void> decompress(std::span<DecompressItem> items) override {
-    return run(items, is_capable(items),
-               [](Backend& backend, std::span<DecompressItem> part) { return backend.decompress(part); });
-  }
+  Result<void> decompress(std::span<DecompressItem> items) override { return begin_decompress(items)->finish(); }
 
  private:
   // A batch on the device, with the function that redoes it on the CPU if the device fails.
@@ -87,6 +64,7 @@ class ScheduledBackend final : public Backend {
       const Result<void> done = device_->finish();
       return done ? done : instead_(done.error());
     }
+    DeviceTimes device_times() const override { return device_->device_times(); }
 
    private:
     std::unique_ptr<PendingBatch> device_;
@@ -103,69 +81,33 @@ class ScheduledBackend final : public Backend {
     return device_->supports(linked ? Operation::decompress_linked : Operation::decompress);
   }
 
-  Backend& current() const { return failed_ ? *cpu_ : *device_; }
+  Backend& current() const { return work_.has_failed() ? *cpu_ : *device_; }
 
-  template <class Item, class Work>
-  Result<void> run(std::span<Item> items, bool capable, Work work) {
-    if (failed_ || !capable) return work(*cpu_, items);
-    if (sharing_ == Sharing::both && items.size() > kCpuItems) return run_on_both(items, work);
-    return run_in_turn(items, work);
-  }
-
-  // Runs on the device, and again on the CPU if that fails.
-  template <class Item, class Work>
-  Result<void> run_in_turn(std::span<Item> items, Work work) {
-    Result<void> done = work(*device_, items);
-    if (done) return done;
-    device_failed(done.error());
-    return work(*cpu_, items);
-  }
-
-  template <class Item, class Work>
-  Result<void> run_on_both(std::span<Item> items, Work work) {
-    WorkRanges ranges(items.size());
-    const auto device_work = [&] {
-      while (const auto batch = ranges.take_for_device(kLeastDeviceItems)) {
-        if (const Result<void> done = work(*device_, items.subspan(batch->begin, batch->size())); !done) {
-          device_failed(done.error());
-          ranges.device_done(batch);
-          return;
-        }
-      }
-      ranges.device_done();
+  // begin_part(backend, items) begins them there. Only a batch that is the device's alone is still running afterwards.
+  template <class Item, class BeginPart>
+  std::unique_ptr<PendingBatch> begin(std::span<Item> items, bool capable, BeginPart begin_part) {
+    const auto on_cpu = [=, this](std::span<Item> part) { return begin_part(*cpu_, part)->finish(); };
+    if (!capable || work_.has_failed()) return finished_batch(on_cpu(items));
+    if (sharing_ == Sharing::device_only) {
+      return std::make_unique<Begun>(begin_part(*device_, items), [=, this](const Error& error) {
+        work_.device_failed(error);
+        return on_cpu(items);
+      });
+    }
+    DeviceTimes times;
+    const auto on_device = [&](std::span<Item> part) {
+      const auto begun = begin_part(*device_, part);
+      Result<void> done = begun->finish();
+      times += begun->device_times();
+      return done;
     };
-    std::optional<Error> of_device_side;
-    const auto device_thread = [&] {
-      try {
-        device_work();
-      } catch (...) {
-        of_device_side = error_of_exception();
-        ranges.abandon();
-        ranges.device_done();
-      }
-    };
-    auto device_side = try_thread(std::ref(device_thread));
-    if (!device_side) return run_in_turn(items, work);
-    Result<void> outcome = guarded([&]() -> Result<void> {
-      while (const auto part = ranges.take_for_cpu(kCpuItems)) {
-        if (auto done = work(*cpu_, items.subspan(part->begin, part->size())); !done) return done;
-      }
-      return {};
-    });
-    if (!outcome) ranges.abandon();
-    device_side->join();
-    if (outcome && of_device_side) outcome = tl::unexpected(*of_device_side);
-    return outcome;
-  }
-
-  void device_failed(const Error& error) {
-    if (!failed_.exchange(true) && notice_) notice_(fmt::format("continuing on the CPU: {}", error.message()), true);
+    Result<void> done = work_.run(sharing_, items, kGrain, on_device, on_cpu);
+    return finished_batch(std::move(done), times);
   }
 
   std::unique_ptr<Backend> device_, cpu_;
   Sharing sharing_;
-  FallbackNotice notice_;
-  std::atomic<bool> failed_{false};
+  SharedWork work_;
 };
 
 }  // namespace

@@ -95,7 +95,8 @@ class SpreadBackend final : public Backend {
  private:
   struct Batch {
     Result<void> outcome;
-    size_t open_count = 0;  // pieces not yet finished
+    size_t open_count = 0;  // pieces
+    DeviceTimes times;
   };
   struct Piece {
     Batch* batch;
@@ -115,6 +116,7 @@ class SpreadBackend final : public Backend {
       of_.changed_.wait(lock, [this] { return batch.open_count == 0; });
       return batch.outcome;
     }
+    DeviceTimes device_times() const override { return batch.times; }
     Batch batch;
 
    private:
@@ -165,6 +167,7 @@ class SpreadBackend final : public Backend {
         return;
       }
       lock.lock();
+      under_way.front().piece.batch->times += under_way.front().begun->device_times();
       --under_way.front().piece.batch->open_count;
       under_way.pop_front();
       changed_.notify_all();

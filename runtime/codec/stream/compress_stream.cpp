@@ -54,7 +54,7 @@ class Compressor {
     format::append_frame_header(options_.header, bytes);
     if (auto sent = send(bytes); !sent) return tl::unexpected(sent.error());
     auto done = run_pipeline<Batch>(
-        PipelineLimits{memory, plan.batch_bytes, plan.depth, options_.limits.stop},
+        PipelineLimits{memory, plan.batch_bytes, plan.depth, options_.limits.stop, 0, options_.limits.trace},
         [this](Batch& batch) { return read(batch); },
         [this](Batch& batch) { return backend_.begin_compress(batch.items, encoder_); },
         [this](Batch& batch) { return write(batch); });

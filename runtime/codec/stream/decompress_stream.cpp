@@ -94,7 +94,7 @@ class Decompressor {
     planned_block_bytes_ = block_bytes;
     is_outgrown_ = false;
     return run_pipeline<Batch>(
-        PipelineLimits{*memory_, plan.batch_bytes, plan.depth, options_.limits.stop},
+        PipelineLimits{*memory_, plan.batch_bytes, plan.depth, options_.limits.stop, 0, options_.limits.trace},
         [this](Batch& batch) { return read(batch); }, [this](Batch& batch) { return work(batch); },
         [this](Batch& batch) { return write(batch); });
   }

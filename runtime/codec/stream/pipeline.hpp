@@ -21,6 +21,7 @@
 
 #include "runtime/codec/threads/bounded_queue.hpp"
 #include "runtime/codec/threads/ledger.hpp"
+#include "runtime/codec/threads/trace.hpp"
 #include "support/guarded.hpp"
 #include "support/result.hpp"
 #include "support/thread.hpp"
@@ -32,19 +33,24 @@ struct PipelineLimits {
   uint64_t batch_bytes = 0;  // what the buffers of one batch take
   unsigned depth = 3;        // batches at a time, at least 1
   std::stop_token stop;      // ends the stream between two batches with the error "cancelled"
-  uint64_t fixed_bytes = 0;  // what the stream takes besides its batches, as long as it lasts
+  uint64_t fixed_bytes = 0;  // what the stream takes besides, for as long as it lasts
+  scheduler::Trace* trace = nullptr;
 };
 
 // Runs the three stages on the calling thread, with one batch. The caller holds the reservation for it.
 template <class Batch, class Read, class Work, class Write>
 Result<void> run_in_turn(const PipelineLimits& limits, Read& read, Work& work, Write& write) {
   Batch batch;
-  for (;;) {
+  const auto traced = [&](const char* name, int64_t number, auto stage) {
+    const scheduler::SpanHere span(limits.trace, name, number);
+    return guarded(stage);
+  };
+  for (int64_t number = 0;; ++number) {
     if (limits.stop.stop_requested()) return fail("cancelled");
-    Result<bool> more = guarded([&] { return read(batch); });
+    Result<bool> more = traced(scheduler::kReadSpan, number, [&] { return read(batch); });
     if (more && !*more) return {};
-    if (auto done = guarded([&] { return work(batch)->finish(); }); !done) return done;
-    if (auto written = guarded([&] { return write(batch); }); !written) return written;
+    if (auto done = traced(scheduler::kCodeSpan, number, [&] { return work(batch)->finish(); }); !done) return done;
+    if (auto written = traced(scheduler::kWriteSpan, number, [&] { return write(batch); }); !written) return written;
     if (!more) return tl::unexpected(std::move(more.error()));
   }
 }
@@ -68,8 +74,13 @@ Result<void> run_pipeline(const PipelineLimits& limits, Read read, Work work, Wr
   };
   struct Load {
     ReservedBatch reserved;
-    std::optional<Error> error;  // of the reader: comes after the batch; of the worker: replaces it
-    bool holds_data = true;      // false: the batch must not be written
+    std::optional<Error> error;  // of the reader: comes after the batch; of the worker: instead of it
+    bool holds_data = true;      // false: the batch is not written
+    int64_t number = 0;          // of the batch in the stream
+  };
+  const auto waiting = [&](const char* name, auto& queue) {
+    const scheduler::SpanHere span(limits.trace, name);
+    return queue.pop();
   };
   scheduler::BoundedQueue<ReservedBatch> free_batches(limits.depth);
   scheduler::BoundedQueue<Load> to_work(limits.depth), to_write(limits.depth);
@@ -79,7 +90,9 @@ Result<void> run_pipeline(const PipelineLimits& limits, Read read, Work work, Wr
   free_batches.push(ReservedBatch{});
 
   const auto read_all = [&] {
-    for (unsigned made = 1;;) {
+    if (limits.trace != nullptr) limits.trace->name_thread("reader");
+    unsigned made = 1;
+    for (int64_t number = 0;; ++number) {
       std::optional<ReservedBatch> reserved = free_batches.try_pop();
       if (!reserved && made < limits.depth) {
         if (auto permit = limits.memory.try_reserve(limits.batch_bytes)) {
@@ -87,13 +100,17 @@ Result<void> run_pipeline(const PipelineLimits& limits, Read read, Work work, Wr
           ++made;
         }
       }
-      if (!reserved) reserved = free_batches.pop();
+      if (!reserved) reserved = waiting(scheduler::kWaitForBuffers, free_batches);
       if (!reserved) break;
-      Load load{std::move(*reserved), {}, true};
+      Load load{std::move(*reserved), {}, true, number};
       // On a stop, what the batch holds is left from an earlier use and must not be written.
       load.holds_data = !limits.stop.stop_requested();
-      Result<bool> more =
-          load.holds_data ? guarded([&] { return read(load.reserved.batch); }) : Result<bool>(fail("cancelled"));
+      const auto read_batch = [&]() -> Result<bool> {
+        if (!load.holds_data) return fail("cancelled");
+        const scheduler::SpanHere span(limits.trace, scheduler::kReadSpan, number);
+        return guarded([&] { return read(load.reserved.batch); });
+      };
+      Result<bool> more = read_batch();
       if (more && !*more) break;
       if (!more) load.error = std::move(more.error());
       const bool last = load.error.has_value();
@@ -106,13 +123,19 @@ Result<void> run_pipeline(const PipelineLimits& limits, Read read, Work work, Wr
       Load load;
       decltype(work(std::declval<Batch&>())) begun;
     };
-    const auto begin = [&](Batch& batch) {
+    if (limits.trace != nullptr) limits.trace->name_thread("coder");
+    const auto begin = [&](Batch& batch, int64_t number) {
+      const scheduler::SpanHere span(limits.trace, scheduler::kBeginSpan, number);
       return guarded([&]() -> Result<decltype(work(batch))> { return work(batch); });
     };
     std::optional<UnderWay> before;
     const auto finish = [&](UnderWay under_way) {
       Load& load = under_way.load;
-      if (Result<void> done = guarded([&] { return under_way.begun->finish(); }); !done) {
+      const auto finish_batch = [&] {
+        const scheduler::SpanHere span(limits.trace, scheduler::kFinishSpan, load.number);
+        return guarded([&] { return under_way.begun->finish(); });
+      };
+      if (Result<void> done = finish_batch(); !done) {
         load.error = std::move(done.error());
         load.holds_data = false;
       }
@@ -123,12 +146,12 @@ Result<void> run_pipeline(const PipelineLimits& limits, Read read, Work work, Wr
     bool goes_on = true;
     while (goes_on) {
       // Does not block while a batch is running: the reader may be waiting for that very batch.
-      std::optional<Load> load = before ? to_work.try_pop() : to_work.pop();
+      std::optional<Load> load = before ? to_work.try_pop() : waiting(scheduler::kWaitForBatch, to_work);
       if (!load && !before) break;
       std::optional<UnderWay> next;
       if (load && load->holds_data) {
         if (limits.stop.stop_requested()) load->error = Error{"cancelled", {}, {}};
-        auto begun = begin(load->reserved.batch);
+        auto begun = begin(load->reserved.batch, load->number);
         if (begun) {
           next.emplace(std::move(*load), std::move(*begun));
         } else {
@@ -177,8 +200,9 @@ Result<void> run_pipeline(const PipelineLimits& limits, Read read, Work work, Wr
   }
 
   Result<void> outcome = guarded([&]() -> Result<void> {
-    while (auto load = to_write.pop()) {
+    while (auto load = waiting(scheduler::kWaitForBatch, to_write)) {
       if (load->holds_data) {
+        const scheduler::SpanHere span(limits.trace, scheduler::kWriteSpan, load->number);
         if (auto written = write(load->reserved.batch); !written) return written;
       }
       if (load->error) return tl::unexpected(std::move(*load->error));

@@ -4,7 +4,8 @@
 
 #include <fmt/format.h>
 
-#include "runtime/codec/blocks/block_codec.hpp"
+#include "runtime/codec/blocks/block_coder.hpp"
+#include "runtime/codec/cpu/cpu_blocks.hpp"
 #include "runtime/codec/stream/batch_plan.hpp"
 #include "runtime/codec/stream/pipeline.hpp"
 
@@ -15,7 +16,6 @@ using format::PtzBlock;
 using format::PtzHeader;
 using ByteVector = std::vector<uint8_t>;
 
-constexpr size_t kBlocksPerThread = 4;
 constexpr uint64_t kTableShare = 16;  // of the budget
 
 // A block and its two forms.
@@ -44,10 +44,6 @@ void finish_decoding(Job& job, bool good) {
     job.error = "checksum mismatch";
   }
 }
-void decode(Job& job, const PtzHeader& header) {
-  begin_decoding(job);
-  finish_decoding(job, job.block.is_raw || decode_block(header.codec, job.stored, job.raw));
-}
 
 // Blocks that go through the pipeline together.
 struct Batch {
@@ -63,33 +59,31 @@ struct PtzPlan {
   uint64_t table_bytes = 0;
 };
 
-// Plans as many blocks for a batch as keep the machine busy, or as the budget holds. Each block takes its raw and
-// stored form in every batch, and `coding_bytes` while a thread codes it. Where not even one block fits in each batch,
-// the number of batches shrinks.
-Result<PtzPlan> plan(const PtzHeader& header, const Executor& executor, const PtzOptions& options,
-                     scheduler::Ledger& memory, uint64_t coding_bytes) {
+// Plans as many blocks for a batch as keep the coder busy, or as the budget holds. Each block takes its raw and stored
+// form in every batch, and `coding_bytes` while it is coded in host memory. Where not even one block fits in each
+// batch, the number of batches shrinks.
+Result<PtzPlan> plan(const PtzHeader& header, BlockCoder& coder, const StreamLimits& limits, scheduler::Ledger& memory,
+                     uint64_t coding_bytes) {
   const uint64_t block_bytes = uint64_t{1} << header.block_bits, each_bytes = 2 * block_bytes + sizeof(Job);
-  const uint64_t threads = executor.thread_count(), depth = std::min(options.limits.prefetch, kMostPrefetch) + 1;
-  uint64_t count = kBlocksPerThread * threads;
-  if (options.kernels != nullptr) {
-    coding_bytes = 0;  // the device has a budget of its own
-    count = std::max<uint64_t>(count, options.kernels->batch_blocks(header.codec, block_bytes));
-  }
-  PtzPlan plan{
-      .block_count = 0, .limits = {memory, 0, 0, options.limits.stop, 0}, .table_bytes = scheduler::Ledger::kUnlimited};
+  const uint64_t depth = std::min(limits.prefetch, kMostPrefetch) + 1, in_host_memory = coder.blocks_in_host_memory();
+  if (in_host_memory == 0) coding_bytes = 0;
+  uint64_t count = coder.batch_blocks(header.codec, block_bytes);
+  PtzPlan plan{.block_count = 0,
+               .limits = {memory, 0, 0, limits.stop, 0, limits.trace},
+               .table_bytes = scheduler::Ledger::kUnlimited};
   uint64_t table_bytes = 0;
   if (memory.budget_bytes() != scheduler::Ledger::kUnlimited) {
     plan.table_bytes = table_bytes = memory.budget_bytes() / kTableShare;
     const uint64_t rest = memory.budget_bytes() - table_bytes;
-    const uint64_t all_work = threads * coding_bytes;
-    const uint64_t fitting = rest > all_work + threads * depth * each_bytes
+    const uint64_t all_work = in_host_memory * coding_bytes;
+    const uint64_t fitting = rest > all_work + in_host_memory * depth * each_bytes
                                  ? (rest - all_work) / (depth * each_bytes)
                                  : rest / (coding_bytes + depth * each_bytes);
     count = std::clamp<uint64_t>(fitting, 1, count);
   }
   plan.block_count = count;
   plan.limits.batch_bytes = count * each_bytes;
-  plan.limits.fixed_bytes = table_bytes + std::min(count, threads) * coding_bytes;
+  plan.limits.fixed_bytes = table_bytes + std::min(count, in_host_memory) * coding_bytes;
   if (plan.limits.fixed_bytes < memory.budget_bytes()) {
     plan.limits.depth = scheduler::max_in_flight(memory.budget_bytes() - plan.limits.fixed_bytes,
                                                  plan.limits.batch_bytes, static_cast<unsigned>(depth));
@@ -100,25 +94,20 @@ Result<PtzPlan> plan(const PtzHeader& header, const Executor& executor, const Pt
               {}, "raise the budget, or take a codec with smaller blocks");
 }
 
-Result<void> encode_all(std::span<Job> jobs, const PtzHeader& header, Executor& executor, const PtzOptions& options) {
-  if (options.kernels != nullptr) {
-    std::vector<BlockToEncode> blocks;
-    for (const Job& job : jobs) blocks.push_back({job.raw});
-    if (auto done = options.kernels->encode(header.codec, blocks, options.search); !done) return done;
-    for (size_t i = 0; i < jobs.size(); ++i) jobs[i].stored = std::move(blocks[i].coded);
-  }
+Result<void> encode_all(std::span<Job> jobs, const PtzHeader& header, Executor& executor, BlockCoder& coder,
+                        MatchSearch search) {
+  std::vector<BlockToEncode> blocks;
+  blocks.reserve(jobs.size());
+  for (const Job& job : jobs) blocks.push_back({job.raw});
+  if (auto done = coder.encode(header.codec, blocks, search); !done) return done;
   executor.for_each(jobs.size(), [&](size_t i, unsigned) {
-    if (options.kernels == nullptr) jobs[i].stored = encode_block(header.codec, jobs[i].raw, options.search);
+    jobs[i].stored = std::move(blocks[i].coded);
     finish_encoding(jobs[i]);
   });
   return {};
 }
 
-Result<void> decode_all(std::span<Job> jobs, const PtzHeader& header, Executor& executor, BlockKernels* kernels) {
-  if (kernels == nullptr) {
-    executor.for_each(jobs.size(), [&](size_t i, unsigned) { decode(jobs[i], header); });
-    return {};
-  }
+Result<void> decode_all(std::span<Job> jobs, const PtzHeader& header, Executor& executor, BlockCoder& coder) {
   std::vector<BlockToDecode> blocks;
   std::vector<size_t> owners;
   for (size_t i = 0; i < jobs.size(); ++i) {
@@ -127,7 +116,7 @@ Result<void> decode_all(std::span<Job> jobs, const PtzHeader& header, Executor& 
     blocks.push_back({jobs[i].stored, jobs[i].raw});
     owners.push_back(i);
   }
-  if (auto done = kernels->decode(header.codec, blocks); !done) return done;
+  if (auto done = coder.decode(header.codec, blocks); !done) return done;
   std::vector<char> good(jobs.size(), 1);
   for (size_t i = 0; i < blocks.size(); ++i) good[owners[i]] = blocks[i].good;
   executor.for_each(jobs.size(), [&](size_t i, unsigned) { finish_decoding(jobs[i], good[i] != 0); });
@@ -141,7 +130,9 @@ Result<StreamTotals> compress_ptz(format::ByteSource& source, format::ByteSink& 
   const size_t block_bytes = size_t{1} << header.block_bits;
   scheduler::Ledger unlimited("memory");
   scheduler::Ledger& memory = options.limits.memory != nullptr ? *options.limits.memory : unlimited;
-  const auto planned = plan(header, executor, options, memory, encoding_bytes(header.codec, block_bytes));
+  CpuBlocks on_executor(executor);
+  BlockCoder& coder = options.coder != nullptr ? *options.coder : on_executor;
+  const auto planned = plan(header, coder, options.limits, memory, encoding_bytes(header.codec, block_bytes));
   if (!planned) return tl::unexpected(planned.error());
   format::PtzWriter writer(sink, header, planned->table_bytes);
   if (auto done = writer.begin(); !done) return tl::unexpected(done.error());
@@ -162,7 +153,9 @@ Result<StreamTotals> compress_ptz(format::ByteSource& source, format::ByteSink& 
     }
     return batch.count != 0;
   };
-  const auto work = [&](Batch& batch) { return finished_batch(encode_all(batch.filled(), header, executor, options)); };
+  const auto work = [&](Batch& batch) {
+    return finished_batch(encode_all(batch.filled(), header, executor, coder, options.search));
+  };
   const auto write = [&](Batch& batch) -> Result<void> {
     for (const Job& job : batch.filled()) {
       if (auto done = writer.write(job.block, job.block.is_raw ? job.raw : job.stored); !done) return done;
@@ -186,7 +179,9 @@ Result<StreamTotals> decompress_ptz(format::ByteSource& source, format::ByteSink
   const size_t block_bytes = size_t{1} << header->block_bits;
   scheduler::Ledger unlimited("memory");
   scheduler::Ledger& memory = options.limits.memory != nullptr ? *options.limits.memory : unlimited;
-  const auto planned = plan(*header, executor, options, memory, decoding_bytes(header->codec, block_bytes));
+  CpuBlocks on_executor(executor);
+  BlockCoder& coder = options.coder != nullptr ? *options.coder : on_executor;
+  const auto planned = plan(*header, coder, options.limits, memory, decoding_bytes(header->codec, block_bytes));
   if (!planned) return tl::unexpected(planned.error());
   StreamTotals totals;
   totals.frame_count = 1;
@@ -207,9 +202,7 @@ Result<StreamTotals> decompress_ptz(format::ByteSource& source, format::ByteSink
     batch.read_bytes = reader.read_bytes();
     return batch.count != 0;
   };
-  const auto work = [&](Batch& batch) {
-    return finished_batch(decode_all(batch.filled(), *header, executor, options.kernels));
-  };
+  const auto work = [&](Batch& batch) { return finished_batch(decode_all(batch.filled(), *header, executor, coder)); };
   const auto write = [&](Batch& batch) -> Result<void> {
     for (const Job& job : batch.filled()) {
       if (!job.error.empty()) return fail(fmt::format("block {}: {}", totals.block_count, job.error), source.name());
@@ -226,14 +219,37 @@ Result<StreamTotals> decompress_ptz(format::ByteSource& source, format::ByteSink
 }
 
 Result<ByteVector> read_ptz_block(const format::PtzArchive& archive, size_t index) {
-  auto stored = archive.stored(index);
-  if (!stored) return stored;
-  Job job;
-  job.block = archive.block(index);
-  job.stored = std::move(*stored);
-  decode(job, archive.header());
-  if (!job.error.empty()) return fail("block " + std::to_string(index) + ": " + job.error, archive.name());
-  return std::move(job.raw);
+  Executor alone(1);
+  CpuBlocks coder(alone);
+  auto read = read_ptz_blocks(archive, {&index, 1}, alone, coder);
+  if (!read) return tl::unexpected(read.error());
+  return std::move(read->front());
+}
+
+Result<std::vector<Result<ByteVector>>> read_ptz_blocks(const format::PtzArchive& archive,
+                                                        std::span<const size_t> indices, Executor& executor,
+                                                        BlockCoder& coder) {
+  std::vector<Result<ByteVector>> all(indices.size());
+  std::vector<Job> jobs(indices.size());
+  executor.for_each(indices.size(), [&](size_t i, unsigned) {
+    jobs[i].block = archive.block(indices[i]);
+    all[i] = archive.stored(indices[i]);
+    if (all[i]) {
+      jobs[i].stored = std::move(*all[i]);
+    } else {
+      jobs[i].block = {0, 0, true, 0};  // nothing to decode
+    }
+  });
+  if (auto done = decode_all(jobs, archive.header(), executor, coder); !done) return tl::unexpected(done.error());
+  for (size_t i = 0; i < jobs.size(); ++i) {
+    if (!all[i]) continue;
+    if (jobs[i].error.empty()) {
+      all[i] = std::move(jobs[i].raw);
+    } else {
+      all[i] = fail("block " + std::to_string(indices[i]) + ": " + jobs[i].error, archive.name());
+    }
+  }
+  return all;
 }
 
 }  // namespace ptxkit::codec

@@ -14,6 +14,7 @@
 #include "runtime/codec/backend.hpp"
 #include "runtime/codec/format/lz4_frame.hpp"
 #include "runtime/codec/threads/ledger.hpp"
+#include "runtime/codec/threads/trace.hpp"
 
 namespace ptxkit::codec {
 
@@ -36,6 +37,8 @@ struct StreamLimits {
   unsigned prefetch = 2;  // batches that are ready or running, beside the one that is written
   // Ends the stream between two batches with the error "cancelled". All reservations have been given back by then.
   std::stop_token stop = {};
+  // Notes what the stages of the stream do, and when; it must outlive the stream. Null: nothing is noted.
+  scheduler::Trace* trace = nullptr;
 };
 
 struct CompressOptions {

@@ -41,6 +41,10 @@ Executor::Executor(unsigned thread_count, Placement placement)
       thread_count_(1),
       progress_(wanted_count_) {
   threads_.reserve(wanted_count_ - 1);
+  for (unsigned worker = 0; placement_.trace != nullptr && worker < wanted_count_; ++worker) {
+    lines_.push_back(
+        placement_.trace->line(scheduler::kHostProcess, std::string(placement_.name) + " " + std::to_string(worker)));
+  }
   // Thread stacks may take half of a limited address space at most.
   const auto left = address_space_left();
   const uint64_t most = left && stack_bytes() != 0 ? *left / 2 / stack_bytes() : wanted_count_;
@@ -91,7 +95,17 @@ void Executor::for_each(size_t count, const std::function<void(size_t, unsigned)
   if (thrown_) std::rethrow_exception(std::exchange(thrown_, nullptr));
 }
 
-void Executor::drain(unsigned worker) try {
+void Executor::drain(unsigned worker) {
+  if (placement_.trace == nullptr) {
+    run_iterations(worker);
+    return;
+  }
+  const double begin = placement_.trace->now();
+  run_iterations(worker);
+  placement_.trace->add({lines_[worker], scheduler::kLoopSpan, begin, placement_.trace->now()});
+}
+
+void Executor::run_iterations(unsigned worker) try {
   for (;;) {
     const size_t index = next_.fetch_add(1, std::memory_order_relaxed);
     if (index >= count_) return;

@@ -15,6 +15,7 @@
 #include <vector>
 
 #include "runtime/codec/threads/throttle.hpp"
+#include "runtime/codec/threads/trace.hpp"
 
 namespace ptxkit::codec {
 
@@ -26,6 +27,9 @@ struct Placement {
   std::vector<unsigned> cores = {};
   // Workers yield while it is set; they look every 64 iterations. Must outlive the pool.
   scheduler::Throttle* throttle = nullptr;
+  // Records when each thread worked, on a line with this name and the thread's number. It must outlive the pool.
+  scheduler::Trace* trace = nullptr;
+  const char* name = "pool";
 };
 
 class Executor {
@@ -49,6 +53,7 @@ class Executor {
  private:
   void work(unsigned worker);
   void drain(unsigned worker);
+  void run_iterations(unsigned worker);
 
   // Padded to a cache line.
   struct alignas(64) Progress {
@@ -58,6 +63,7 @@ class Executor {
   Placement placement_;
   unsigned wanted_count_, thread_count_;
   std::vector<Progress> progress_;
+  std::vector<scheduler::Trace::LineNumber> lines_;  // of the trace, by worker
   std::vector<std::thread> threads_;
   std::mutex turn_;  // held by the caller whose loop is running
   std::mutex mutex_;

@@ -1,4 +1,6 @@
 // Runs the kernels of the block codecs on the emulator.
+#include "runtime/codec/device/block_kernels.hpp"
+
 #include <functional>
 #include <map>
 #include <numeric>
@@ -290,36 +292,40 @@ TEST(BlockKernels, NoCopyUpWaitsForAKernelOfItsGroup) {
 TEST(BlockKernels, AFailureOfAnyCallIsTheResultAndLeavesNothingUnderWay) {
   for (const format::PtzCodec codec : {format::PtzCodec::lzr, format::PtzCodec::bbw}) {
     TwoQueues::Log log;
-    BlockKernels kernels = kernels_on(std::make_unique<TwoQueues>(log));
     const std::vector<Bytes> raws(3, testing::matchable_bytes(300, 1));
     const Bytes coded = encode_block(codec, raws[0]);
     std::vector<Bytes> rooms(raws.size(), Bytes(300));
-    const auto there = [&] {
+    const auto there = [&](BlockKernels& kernels) {
       std::vector<BlockToEncode> blocks(raws.begin(), raws.end());
       return kernels.encode(codec, blocks);
     };
-    const auto back = [&] {
+    const auto back = [&](BlockKernels& kernels) {
       std::vector<BlockToDecode> blocks;
       for (Bytes& room : rooms) blocks.push_back({coded, room});
       return kernels.decode(codec, blocks);
     };
-    for (const std::function<Result<void>()>& run : {std::function<Result<void>()>(there), {back}}) {
+    using Run = std::function<Result<void>(BlockKernels&)>;
+    for (const Run& run : {Run(there), Run(back)}) {
       log = {};
-      ASSERT_TRUE(run());
+      BlockKernels good = kernels_on(std::make_unique<TwoQueues>(log));
+      ASSERT_TRUE(run(good));
       const size_t call_count = log.calls.size();
       ASSERT_GE(call_count, 20u);
       for (size_t failing = 1; failing <= call_count; ++failing) {
         log = {{}, failing};
-        const auto failed = run();
+        BlockKernels kernels = kernels_on(std::make_unique<TwoQueues>(log));
+        const auto failed = run(kernels);
         ASSERT_FALSE(failed.has_value()) << failing;
         EXPECT_EQ(failed.error().what, "failure of " + log.calls[failing - 1]);
         // After the failure nothing is begun, and both queues are waited for.
         EXPECT_EQ(std::vector<std::string>(log.calls.begin() + static_cast<ptrdiff_t>(failing), log.calls.end()),
                   (std::vector<std::string>{"wait0", "wait1"}));
+        // The device may still copy into memory of its queues: no later call uses it.
+        log = {};
+        EXPECT_EQ(run(kernels).error().what, failed.error().what);
+        EXPECT_TRUE(log.calls.empty());
       }
     }
-    log = {};
-    testing::expect_blocks_as_on_the_cpu(kernels, codec, raws);
   }
 }
 

@@ -204,26 +204,42 @@ TEST_F(PolicyTest, SmallInputsNeverOpenTheDriver) {
   EXPECT_TRUE(notices_.empty());
 }
 
-TEST_F(PolicyTest, ALargeInputCalibratesOnceAndNeverTakesASlowerGpu) {
-  // The fake GPU is the scalar reference on one thread: usually slower than liblz4 on two threads, unless those get no
-  // processor time. So the test expects whatever was measured.
+// Measuring takes ten seconds: it is never in the way of a stream.
+TEST_F(PolicyTest, ALargeInputWithoutRatesIsTheCpusAndMeasuresNothing) {
   const auto asked = for_bytes(uint64_t{1} << 40);
-  const std::string chosen(select_backend(asked, executor_).value()->name());
+  EXPECT_TRUE(lacks_rates(asked, executor_.thread_count()));
+  EXPECT_EQ(select_backend(asked, executor_).value()->name(), "cpu");
+  EXPECT_EQ(state_.calls["cuInit"], 0);
+  EXPECT_FALSE(load_calibration(file()));
+  ASSERT_EQ(notices_.size(), 1u);
+  EXPECT_THAT(notices_[0], HasSubstr("using the CPU: it has not been measured yet what a GPU takes"));
+  EXPECT_FALSE(lacks_rates(for_bytes(4096), 2));
+  auto nowhere = asked;
+  nowhere.calibration_path.clear();
+  EXPECT_FALSE(lacks_rates(nowhere, 2));
+  auto no_driver = asked;
+  no_driver.cuda_library = "/nowhere/libcuda.so";
+  EXPECT_FALSE(lacks_rates(no_driver, 2));
+  EXPECT_FALSE(lacks_rates(request("auto", Policy::gpu), 2));
+}
+
+TEST_F(PolicyTest, WhatWasMeasuredDecidesAndNeverTakesASlowerGpu) {
+  // The fake GPU is the scalar reference on one thread: slower than liblz4 on two, unless these get no time. So what is
+  // expected is what was measured.
+  const auto asked = for_bytes(uint64_t{1} << 40);
+  ASSERT_TRUE(measure_rates(asked, executor_));
   EXPECT_GT(state_.calls["cuLaunchKernel"], 2);
+  EXPECT_FALSE(lacks_rates(asked, executor_.thread_count()));
   const auto rates = load_calibration(file());
   ASSERT_TRUE(rates);
   EXPECT_EQ(rates->device, "cuda, device 0, Fake GPU, sm_90, driver for CUDA 12.8");
   EXPECT_EQ(rates->cpu_threads, 2u);
   const bool prefers_gpu = rates->prefers_gpu(Work::compress, asked.raw_bytes);
-  EXPECT_EQ(chosen, prefers_gpu ? "cuda" : "cpu");
-  if (!prefers_gpu) {
-    ASSERT_EQ(notices_.size(), 1u);
-    EXPECT_THAT(notices_[0], HasSubstr("using the CPU: it was measured to be faster"));
-  }
   state_.calls.clear();
-  EXPECT_EQ(select_backend(asked, executor_).value()->name(), chosen);
-  EXPECT_EQ(state_.calls["cuInit"], prefers_gpu ? 1 : 0);  // decided before the driver is opened
+  EXPECT_EQ(select_backend(asked, executor_).value()->name(), prefers_gpu ? "cuda" : "cpu");
+  EXPECT_EQ(state_.calls["cuInit"], prefers_gpu ? 1 : 0);
   EXPECT_EQ(state_.calls["cuLaunchKernel"], 0);
+  EXPECT_TRUE(notices_.empty());
 }
 
 TEST_F(PolicyTest, MeasuredRatesDecideWithoutMeasuringAgain) {
@@ -301,15 +317,22 @@ TEST_F(PolicyTest, WhatStreamsTookIsRemembered) {
   EXPECT_EQ(decompressed_by, "cucucucpcpcp");
 }
 
-TEST_F(PolicyTest, RatesOfAnotherDeviceOrThreadCountAreMeasuredAnew) {
+TEST_F(PolicyTest, RatesOfAnotherDeviceOrThreadCountCountAsNone) {
+  const auto asked = for_bytes(uint64_t{1} << 40);
   keep(20e9);
   state_.driver_version = 12090;
-  ASSERT_TRUE(select_backend(for_bytes(uint64_t{1} << 40), executor_));
+  EXPECT_EQ(select_backend(asked, executor_).value()->name(), "cpu");
+  ASSERT_EQ(notices_.size(), 1u);
+  EXPECT_THAT(notices_[0], HasSubstr("what was measured was another device or driver"));
+  EXPECT_TRUE(lacks_rates(asked, executor_.thread_count()));
+  ASSERT_TRUE(measure_rates(asked, executor_));
   EXPECT_THAT(load_calibration(file())->device, HasSubstr("CUDA 12.9"));
   state_ = testing::FakeCuda{};
   keep(20e9);
   Executor three(3);
-  ASSERT_TRUE(select_backend(for_bytes(uint64_t{1} << 40), three));
+  EXPECT_TRUE(lacks_rates(asked, 3));
+  EXPECT_EQ(select_backend(asked, three).value()->name(), "cpu");
+  ASSERT_TRUE(measure_rates(asked, three));
   EXPECT_EQ(load_calibration(file())->cpu_threads, 3u);
 }
 
@@ -328,17 +351,17 @@ TEST_F(PolicyTest, SamplesGoFromFourKibibytesToSixteenBatches) {
 }
 
 TEST_F(PolicyTest, WithoutAUsableGpuTheCpuDoesItWithOneMessage) {
+  keep(20e9);
   state_.driver_version = 10020;
   EXPECT_EQ(select_backend(for_bytes(uint64_t{1} << 40), executor_).value()->name(), "cpu");
   ASSERT_EQ(notices_.size(), 1u);
   EXPECT_THAT(notices_[0], HasSubstr("using the CPU: "));
   EXPECT_THAT(notices_[0], HasSubstr("too old"));
-  notices_.clear();
+  std::filesystem::remove(file());
   state_ = testing::FakeCuda{};
-  inject("cuLaunchKernel", 1, 719);  // during the calibration
-  EXPECT_EQ(select_backend(for_bytes(uint64_t{1} << 40), executor_).value()->name(), "cpu");
-  ASSERT_EQ(notices_.size(), 1u);
-  EXPECT_THAT(notices_[0], HasSubstr("CUDA_ERROR_LAUNCH_FAILED"));
+  inject("cuLaunchKernel", 1, 719);
+  EXPECT_THAT(measure_rates(for_bytes(uint64_t{1} << 40), executor_).error().message(),
+              HasSubstr("CUDA_ERROR_LAUNCH_FAILED"));
   EXPECT_FALSE(load_calibration(file()));
 }
 

@@ -11,6 +11,7 @@
 #include <gtest/gtest.h>
 
 #include "runtime/codec/policy/scheduled_backend.hpp"
+#include "runtime/codec/policy/scheduled_blocks.hpp"
 #include "runtime/codec/threads/work_ranges.hpp"
 
 namespace ptxkit::codec {
@@ -174,6 +175,98 @@ TEST_F(Schedules, WhenTheCpuFailsTooTheErrorIsItsOwnAndNothingHangs) {
       EXPECT_EQ(done.error().what, "cpu is lost");
     }
   }
+}
+
+// Blocks: "coded" is every byte plus one, and a decoded block is good where its first byte is even.
+class ToyBlocks final : public BlockCoder {
+ public:
+  ToyBlocks(std::string_view name, Behaviour behaviour, std::atomic<size_t>& done_blocks)
+      : name_(name), behaviour_(behaviour), done_blocks_(done_blocks) {}
+  std::string description() const override { return std::string(name_); }
+  size_t batch_blocks(format::PtzCodec, size_t) override { return 64; }
+  size_t blocks_in_host_memory() const override { return name_ == "cpu" ? 4 : 0; }
+  bool may_use_device() const override { return name_ != "cpu"; }
+  Result<void> encode(format::PtzCodec, std::span<BlockToEncode> blocks, MatchSearch) override {
+    return run(blocks, [](BlockToEncode& block) {
+      for (const uint8_t byte : block.raw) block.coded.push_back(static_cast<uint8_t>(byte + 1));
+    });
+  }
+  Result<void> decode(format::PtzCodec, std::span<BlockToDecode> blocks) override {
+    return run(blocks, [](BlockToDecode& block) { block.good = block.coded[0] % 2 == 0; });
+  }
+
+ private:
+  template <class Block, class Work>
+  Result<void> run(std::span<Block> blocks, Work work) {
+    if (auto* const meeting = std::exchange(behaviour_.meeting, nullptr)) meeting->arrive_and_wait();
+    if (behaviour_.delay_microseconds != 0) {
+      std::this_thread::sleep_for(std::chrono::microseconds(behaviour_.delay_microseconds));
+    }
+    if (++calls_ == behaviour_.failing_call) return fail(std::string(name_) + " is lost");
+    for (Block& block : blocks) work(block);
+    done_blocks_ += blocks.size();
+    return {};
+  }
+
+  std::string_view name_;
+  Behaviour behaviour_;
+  std::atomic<size_t>& done_blocks_;
+  unsigned calls_ = 0;
+};
+
+TEST_F(Schedules, OfBlocksGiveWhatTheCpuGives) {
+  int failures = 0, meetings = 0;
+  for (int round = 0; round < 200; ++round) {
+    const Sharing sharing = random() % 4 == 0 ? Sharing::device_only : Sharing::both;
+    const unsigned failing_call = random() % 3 == 0 ? 1 + random() % 3 : 0;
+    notices_ = 0;
+    Behaviour device = random_behaviour(failing_call), cpu = random_behaviour(0);
+    const bool is_meeting = sharing == Sharing::both && random() % 2 == 0;
+    std::barrier<> meeting(2);
+    if (is_meeting) device.meeting = cpu.meeting = &meeting;
+    const auto coder =
+        schedule(std::make_unique<ToyBlocks>("device", device, on_device_),
+                 std::make_unique<ToyBlocks>("cpu", cpu, on_cpu_), sharing, [this](const std::string& message, bool) {
+                   EXPECT_EQ(message, "continuing on the CPU: device is lost");
+                   ++notices_;
+                 });
+    EXPECT_EQ(coder->blocks_in_host_memory(), 4u);
+    EXPECT_TRUE(coder->may_use_device());
+    for (unsigned batch = 0; batch < 1 + random() % 3; ++batch) {
+      ByteVector raw(is_meeting && batch == 0 ? 20 + random() % 200 : random() % 300);
+      for (uint8_t& byte : raw) byte = static_cast<uint8_t>(random());
+      std::vector<BlockToEncode> to_encode;
+      std::vector<BlockToDecode> to_decode;
+      for (size_t i = 0; i < raw.size(); ++i) {
+        to_encode.push_back({Bytes(raw).subspan(i, 1)});
+        to_decode.push_back({Bytes(raw).subspan(i, 1), MutableBytes(raw).subspan(i, 1)});
+      }
+      on_cpu_ = on_device_ = 0;
+      const bool was_lost = notices_ != 0;
+      ASSERT_TRUE(coder->encode(format::PtzCodec::lzr, to_encode));
+      EXPECT_EQ(on_cpu_ + on_device_, raw.size()) << "every block once";
+      if (raw.size() > 4 && !was_lost && notices_ == 0) {
+        EXPECT_NE(on_device_, 0u);
+      }
+      if (sharing == Sharing::device_only && notices_ == 0) {
+        EXPECT_EQ(on_cpu_, 0u);
+      }
+      if (is_meeting && batch == 0 && failing_call != 1) {
+        EXPECT_TRUE(on_cpu_ != 0 && on_device_ != 0);
+        ++meetings;
+      }
+      ASSERT_TRUE(coder->decode(format::PtzCodec::lzr, to_decode));
+      for (size_t i = 0; i < raw.size(); ++i) {
+        ASSERT_EQ(to_encode[i].coded, ByteVector{static_cast<uint8_t>(raw[i] + 1)});
+        ASSERT_EQ(to_decode[i].good, raw[i] % 2 == 0);
+      }
+    }
+    EXPECT_LE(notices_, 1);
+    failures += notices_;
+    EXPECT_EQ(coder->description(), notices_ != 0 ? "cpu" : sharing == Sharing::both ? "device; with cpu" : "device");
+  }
+  EXPECT_GT(failures, 20);
+  EXPECT_GT(meetings, 40);
 }
 
 TEST(WorkRanges, WhatADeviceGivesBackIsDoneByTheCpu) {

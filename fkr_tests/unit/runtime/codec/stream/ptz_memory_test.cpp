@@ -86,7 +86,7 @@ class PtzStreamMemory : public ::testing::Test {
     testing::GeneratedSource source(testing::matchable_bytes(700'001, 3), kRawBytes);
     format::MemorySink sink;
     const auto totals = compress_ptz(source, sink, executor_, {codec, format::row_of(codec).block_bits},
-                                     {.kernels = nullptr, .progress = {}, .limits = {&memory, prefetch, {}}});
+                                     {.progress = {}, .limits = {&memory, prefetch, {}}});
     if (!totals) return tl::unexpected(totals.error());
     return sink.take();
   }

@@ -1,0 +1,63 @@
+// The interface of the coders of `.ptz` blocks: the CPU, kernels on devices, or both. All coders give the same bytes,
+// so a stream may change from one to another between two blocks.
+#pragma once
+
+#include <algorithm>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "runtime/codec/blocks/block_codec.hpp"
+#include "runtime/codec/format/ptz.hpp"
+#include "support/result.hpp"
+
+namespace ptxkit::codec {
+
+struct BlockToEncode {
+  format::Bytes raw;                // not empty
+  std::vector<uint8_t> coded = {};  // result; empty if the coded form would not be shorter
+};
+
+inline size_t largest_raw_bytes(std::span<const BlockToEncode> blocks) {
+  size_t bytes = 0;
+  for (const BlockToEncode& block : blocks) bytes = std::max(bytes, block.raw.size());
+  return bytes;
+}
+
+struct BlockToDecode {
+  format::Bytes coded;
+  format::MutableBytes raw;
+  bool good = false;  // result; false if `coded` is damaged
+};
+
+// The largest raw or coded size of any block.
+inline size_t largest_bytes(std::span<const BlockToDecode> blocks) {
+  size_t bytes = 0;
+  for (const BlockToDecode& block : blocks) bytes = std::max({bytes, block.raw.size(), block.coded.size()});
+  return bytes;
+}
+
+// One call at a time.
+class BlockCoder {
+ public:
+  virtual ~BlockCoder() = default;
+  // For users: "cpu, 16 threads", "cuda, device 0, NVIDIA H200, …".
+  virtual std::string description() const = 0;
+  // The number of blocks of up to `raw_bytes` bytes that keeps the coder busy, for encoding and decoding.
+  virtual size_t batch_blocks(format::PtzCodec codec, size_t raw_bytes) = 0;
+  // The largest number of blocks that are coded at a time in host memory, each in encoding_bytes or decoding_bytes.
+  // Blocks on a device do not count.
+  virtual size_t blocks_in_host_memory() const = 0;
+  // Whether the coder may take page-locked memory for a device.
+  virtual bool may_use_device() const = 0;
+  // Whether a device is being started in the background. The destructor waits for it; a program that has finished its
+  // work can call _exit in its place.
+  virtual bool is_starting_device() const { return false; }
+
+  // An error means that the coder failed. A damaged block is not an error: decode() sets its `good` to false.
+  virtual Result<void> encode(format::PtzCodec codec, std::span<BlockToEncode> blocks,
+                              MatchSearch search = MatchSearch::chains) = 0;
+  virtual Result<void> decode(format::PtzCodec codec, std::span<BlockToDecode> blocks) = 0;
+};
+
+}  // namespace ptxkit::codec

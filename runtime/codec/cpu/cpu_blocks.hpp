@@ -1,0 +1,25 @@
+// Codes blocks of `.ptz` on the threads of an executor.
+#pragma once
+
+#include "runtime/codec/blocks/block_coder.hpp"
+#include "runtime/codec/threads/executor.hpp"
+
+namespace ptxkit::codec {
+
+class CpuBlocks final : public BlockCoder {
+ public:
+  // `executor` must outlive this.
+  explicit CpuBlocks(Executor& executor) : executor_(executor) {}
+
+  std::string description() const override;
+  size_t batch_blocks(format::PtzCodec codec, size_t raw_bytes) override;
+  size_t blocks_in_host_memory() const override { return executor_.thread_count(); }
+  bool may_use_device() const override { return false; }
+  Result<void> encode(format::PtzCodec codec, std::span<BlockToEncode> blocks, MatchSearch search) override;
+  Result<void> decode(format::PtzCodec codec, std::span<BlockToDecode> blocks) override;
+
+ private:
+  Executor& executor_;
+};
+
+}  // namespace ptxkit::codec

@@ -1,0 +1,67 @@
+#include "runtime/codec/policy/scheduled_blocks.hpp"
+
+#include <algorithm>
+#include <utility>
+
+#include <fmt/format.h>
+
+namespace ptxkit::codec {
+namespace {
+
+// A submission has at least this fraction of the blocks that keep the device busy.
+constexpr size_t kSubmissionsPerBatch = 8;
+// But no more than this fraction of a batch, so that the CPU gets part of it.
+constexpr size_t kSmallestShare = 4;
+
+class ScheduledBlocks final : public BlockCoder {
+ public:
+  ScheduledBlocks(std::unique_ptr<BlockCoder> device, std::unique_ptr<BlockCoder> cpu, Sharing sharing,
+                  FallbackNotice notice)
+      : device_(std::move(device)), cpu_(std::move(cpu)), sharing_(sharing), work_(std::move(notice)) {}
+
+  std::string description() const override {
+    if (work_.has_failed()) return cpu_->description();
+    if (sharing_ == Sharing::device_only) return device_->description();
+    return fmt::format("{}; with {}", device_->description(), cpu_->description());
+  }
+  size_t batch_blocks(format::PtzCodec codec, size_t raw_bytes) override {
+    return std::max(device_->batch_blocks(codec, raw_bytes), cpu_->batch_blocks(codec, raw_bytes));
+  }
+  // Those of the CPU, which may have to take over.
+  size_t blocks_in_host_memory() const override { return cpu_->blocks_in_host_memory(); }
+  bool may_use_device() const override { return true; }
+
+  Result<void> encode(format::PtzCodec codec, std::span<BlockToEncode> blocks, MatchSearch search) override {
+    return work_.run(
+        sharing_, blocks, grain(codec, largest_raw_bytes(blocks), blocks.size()),
+        [&](std::span<BlockToEncode> part) { return device_->encode(codec, part, search); },
+        [&](std::span<BlockToEncode> part) { return cpu_->encode(codec, part, search); });
+  }
+  Result<void> decode(format::PtzCodec codec, std::span<BlockToDecode> blocks) override {
+    return work_.run(
+        sharing_, blocks, grain(codec, largest_bytes(blocks), blocks.size()),
+        [&](std::span<BlockToDecode> part) { return device_->decode(codec, part); },
+        [&](std::span<BlockToDecode> part) { return cpu_->decode(codec, part); });
+  }
+
+ private:
+  // The CPU takes one block for each thread at a time.
+  SharedWork::Grain grain(format::PtzCodec codec, size_t raw_bytes, size_t count) {
+    if (sharing_ == Sharing::device_only || work_.has_failed()) return {1, 1};
+    const size_t submission = device_->batch_blocks(codec, raw_bytes) / kSubmissionsPerBatch;
+    return {std::max<size_t>(1, std::min(submission, count / kSmallestShare)), cpu_->blocks_in_host_memory()};
+  }
+
+  std::unique_ptr<BlockCoder> device_, cpu_;
+  Sharing sharing_;
+  SharedWork work_;
+};
+
+}  // namespace
+
+std::unique_ptr<BlockCoder> schedule(std::unique_ptr<BlockCoder> device, std::unique_ptr<BlockCoder> cpu,
+                                     Sharing sharing, FallbackNotice notice) {
+  return std::make_unique<ScheduledBlocks>(std::move(device), std::move(cpu), sharing, std::move(notice));
+}
+
+}  // namespace ptxkit::codec
