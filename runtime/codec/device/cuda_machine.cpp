@@ -263,14 +263,17 @@ class CudaMachine final : public Machine {
     if (queue.last_stream != nullptr && queue.last_stream != &stream) {
       if (auto waiting = stream.wait_for(queue.last); !waiting) return waiting;
     }
-    // Without an event to spare the call is not timed: arrange() prepares them, since creating one here may wait.
-    const bool is_timed = time_zero_ && !queue.spare.empty();
-    if (is_timed) {
+    // arrange() prepares events, since creating one here may wait. When they are used up, a call extends the time of
+    // the one before it on the same stream, and is not timed after a call on another stream.
+    const bool begins = time_zero_ && !queue.spare.empty();
+    const bool extends = time_zero_ && !begins && queue.last_stream == &stream && !queue.timed.empty() &&
+                         queue.timed.back().kind == kind;
+    if (begins) {
       if (auto timed = begin_timed(queue, stream, kind); !timed) return timed;
     }
     // A call that failed may have submitted something, so the event is recorded anyway.
     Result<void> done = put(queue);
-    if (is_timed && done) done = queue.timed.back().end.record(stream);
+    if ((begins || extends) && done) done = queue.timed.back().end.record(stream);
     queue.last_stream = &stream;
     const Result<void> recorded = queue.last.record(stream);
     return done ? recorded : done;

@@ -1,5 +1,6 @@
 // `.ptz` through the scheduler, on a driver whose GPU is the emulator: every policy and codec, a failure injected at
 // the driver calls that a run makes, several devices, budgets, cancellation.
+#include <algorithm>
 #include <chrono>
 #include <filesystem>
 #include <numeric>
@@ -15,9 +16,11 @@
 #include "fkr_tests/cases/ptz_codecs.hpp"
 #include "fkr_tests/cases/stopping_sink.hpp"
 #include "kernels/images.hpp"
+#include "runtime/codec/device/cuda_machine.hpp"
 #include "runtime/codec/policy/block_rates.hpp"
 #include "runtime/codec/select_backend.hpp"
 #include "runtime/codec/stream/ptz_stream.hpp"
+#include "runtime/codec/threads/trace.hpp"
 
 namespace ptxkit::codec {
 namespace {
@@ -290,6 +293,27 @@ TEST_F(ScheduledPtz, ABatchKnowsWhatTheDeviceTookForIt) {
     for (const double seconds : {times.h2d, times.kernel, times.d2h}) EXPECT_EQ(seconds > 0, measures);
     EXPECT_LT(times.h2d + times.kernel + times.d2h, wall.count());  // there is one queue's worth of work
   }
+}
+
+// A queue has events for so many calls; later calls of the same kind count with the last one.
+TEST_F(ScheduledPtz, TheTimesCoverMoreCallsThanThereAreEvents) {
+  scheduler::Trace trace;
+  auto driver = driver::Driver::open(EMULATED_CUDA);
+  ASSERT_TRUE(driver);
+  auto context = driver::Context::create(*driver, 0);
+  ASSERT_TRUE(context);
+  auto machine = make_cuda_machine(std::move(*context), kernels::find_kernel_image, {.trace = &trace});
+  ASSERT_TRUE(machine);
+  const Region region{.name = "bytes", .size_bytes = 1024};
+  ASSERT_TRUE((*machine)->arrange(0, {&region, 1}));
+  for (int call = 0; call < 200; ++call) ASSERT_TRUE((*machine)->upload(0, 0));
+  const double before_last = trace.now();
+  ASSERT_TRUE((*machine)->upload(0, 0));
+  ASSERT_TRUE((*machine)->wait(0));
+  double end = 0;
+  for (const auto& span : trace.spans()) end = std::max(end, span.end);
+  EXPECT_GT(end, before_last);
+  EXPECT_GT((*machine)->take_times(0).h2d, 0);
 }
 
 TEST_F(ScheduledPtz, ATraceHasStagesOfBatchesAndCallsOfTheDevice) {
