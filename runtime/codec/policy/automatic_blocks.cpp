@@ -10,6 +10,7 @@
 
 #include <fmt/format.h>
 
+#include "runtime/codec/policy/scheduled_blocks.hpp"
 #include "support/guarded.hpp"
 #include "support/thread.hpp"
 
@@ -27,7 +28,6 @@ constexpr double kLeastGain = 0.04;  // smaller differences are within the noise
 // than it could give.
 constexpr double kLeastDeviceShare = 0.1;
 constexpr double kOfLastBatch = 0.5;  // weight of the last batch in a rate
-constexpr size_t kSubmissionsPerBatch = 8, kSmallestShare = 4;
 constexpr unsigned kThreadsPerCopyThread = 4;
 
 double seconds_since(Clock::time_point begin) { return std::chrono::duration<double>(Clock::now() - begin).count(); }
@@ -124,11 +124,9 @@ class AutomaticBlocks final : public BlockCoder {
   Result<void> run_on(BlockSide side, format::PtzCodec codec, std::span<Block> blocks, const With& with) {
     const auto on_cpu = [&](std::span<Block> part) { return with(*cpu_, part); };
     if (side == BlockSide::cpu) return on_cpu(blocks);
-    const size_t submission = device_->batch_blocks(codec, blocks.front().raw.size()) / kSubmissionsPerBatch;
-    const SharedWork::Grain grain{std::max<size_t>(1, std::min(submission, blocks.size() / kSmallestShare)),
-                                  cpu_->blocks_in_host_memory()};
     return work_.run(
-        side == BlockSide::both ? Sharing::both : Sharing::device_only, blocks, grain,
+        side == BlockSide::both ? Sharing::both : Sharing::device_only, blocks,
+        shared_grain(*device_, *cpu_, codec, blocks.front().raw.size(), blocks.size()),
         [&](std::span<Block> part) { return with(*device_, part); }, on_cpu);
   }
 

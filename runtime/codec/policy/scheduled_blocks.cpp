@@ -8,11 +8,6 @@
 namespace ptxkit::codec {
 namespace {
 
-// A submission has at least this fraction of the blocks that keep the device busy.
-constexpr size_t kSubmissionsPerBatch = 8;
-// But no more than this fraction of a batch, so that the CPU gets part of it.
-constexpr size_t kSmallestShare = 4;
-
 class ScheduledBlocks final : public BlockCoder {
  public:
   ScheduledBlocks(std::unique_ptr<BlockCoder> device, std::unique_ptr<BlockCoder> cpu, Sharing sharing,
@@ -45,11 +40,9 @@ class ScheduledBlocks final : public BlockCoder {
   }
 
  private:
-  // The CPU takes one block for each thread at a time.
   SharedWork::Grain grain(format::PtzCodec codec, size_t raw_bytes, size_t count) {
     if (sharing_ == Sharing::device_only || work_.has_failed()) return {1, 1};
-    const size_t submission = device_->batch_blocks(codec, raw_bytes) / kSubmissionsPerBatch;
-    return {std::max<size_t>(1, std::min(submission, count / kSmallestShare)), cpu_->blocks_in_host_memory()};
+    return shared_grain(*device_, *cpu_, codec, raw_bytes, count);
   }
 
   std::unique_ptr<BlockCoder> device_, cpu_;
@@ -58,6 +51,15 @@ class ScheduledBlocks final : public BlockCoder {
 };
 
 }  // namespace
+
+SharedWork::Grain shared_grain(BlockCoder& device, BlockCoder& cpu, format::PtzCodec codec, size_t raw_bytes,
+                               size_t count) {
+  // A submission has at least this fraction of the blocks that keep the device busy, but no more than the other
+  // fraction of the batch, so that the CPU gets part of it.
+  constexpr size_t kSubmissionsPerBatch = 8, kSmallestShare = 4;
+  const size_t submission = device.batch_blocks(codec, raw_bytes) / kSubmissionsPerBatch;
+  return {std::max<size_t>(1, std::min(submission, count / kSmallestShare)), cpu.blocks_in_host_memory()};
+}
 
 std::unique_ptr<BlockCoder> schedule(std::unique_ptr<BlockCoder> device, std::unique_ptr<BlockCoder> cpu,
                                      Sharing sharing, FallbackNotice notice) {

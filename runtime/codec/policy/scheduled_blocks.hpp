@@ -13,4 +13,9 @@ namespace ptxkit::codec {
 std::unique_ptr<BlockCoder> schedule(std::unique_ptr<BlockCoder> device, std::unique_ptr<BlockCoder> cpu,
                                      Sharing sharing, FallbackNotice notice);
 
+// How much of `count` blocks of `raw_bytes` each the device and the CPU take at a time when they share them: the CPU
+// one block for each of its threads, the device enough to be busy.
+SharedWork::Grain shared_grain(BlockCoder& device, BlockCoder& cpu, format::PtzCodec codec, size_t raw_bytes,
+                               size_t count);
+
 }  // namespace ptxkit::codec
