@@ -374,7 +374,7 @@ SandboxNeeds sandbox_needs(const Options& options, const std::vector<std::string
   if (options.mode != Mode::compress && options.mode != Mode::decompress) return needs;
   for (const std::string& input : inputs) {
     if (auto output = output_path(options, input)) needs.outputs.push_back(std::move(*output));
-    const std::size_t slash = input.rfind('/');
+    const size_t slash = input.rfind('/');
     if (options.remove_source) needs.outputs.push_back(slash == input.npos ? "." : input.substr(0, slash + 1));
   }
   return needs;

@@ -34,9 +34,9 @@ const PtzCodecRow& row_of(PtzCodec codec) {
   return *row;
 }
 
-std::string ptz_codec_names(std::string_view separator) {
+std::string ptz_codec_names() {
   std::string names;
-  for (const PtzCodecRow& row : kCodecs) names.append(names.empty() ? "" : separator).append(row.name);
+  for (const PtzCodecRow& row : kCodecs) names.append(names.empty() ? "" : ", ").append(row.name);
   return names;
 }
 

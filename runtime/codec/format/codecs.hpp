@@ -33,6 +33,6 @@ std::span<const PtzCodecRow> ptz_codecs();                 // in the order of co
 const PtzCodecRow* find_ptz_codec(std::string_view name);  // null if there is none
 const PtzCodecRow* find_ptz_codec(uint8_t number);         // null if there is none
 const PtzCodecRow& row_of(PtzCodec codec);                 // every enumerator has a row
-std::string ptz_codec_names(std::string_view separator = ", ");
+std::string ptz_codec_names();                             // "lzr, lzf"
 
 }  // namespace ptxkit::format
