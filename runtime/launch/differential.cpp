@@ -48,7 +48,7 @@ Run run_once(const ptx::Module& module, const ptx::Function& kernel, const flow:
              const Schedule& schedule) {
   Run run;
   emulator::Device device;
-  const auto generated = generate_roomy_launch(module, kernel, facts, 0, kMaxGrownBytes);
+  const auto generated = generate_sized_launch(module, kernel, facts, 0, kMaxGrownBytes);
   if (!generated) return {{}, generated.error().message()};
   const auto emulated = emulate(device, module, kernel, *generated,
                                 {.checks = emulator::kCheckBounds | emulator::kCheckAlignment,
@@ -145,7 +145,7 @@ class GpuBuffers {
 
 Run run_on_gpu(const driver::ContextPointer& context, const ptx::Module& module, const ptx::Function& kernel,
                const flow::LaunchFacts* facts, int level) {
-  const auto generated = generate_roomy_launch(module, kernel, facts, 0, kMaxGrownBytes);
+  const auto generated = generate_sized_launch(module, kernel, facts, 0, kMaxGrownBytes);
   if (!generated) return {{}, generated.error().message()};
   auto stream = driver::Stream::create(context);
   if (!stream) return {{}, stream.error().message()};

@@ -43,7 +43,7 @@ void grow(GeneratedLaunch& launch, const Growth& growth) {
     if (buffer.offset == growth.offset) resize(buffer, growth.size_bytes);
 }
 
-Result<GeneratedLaunch> generate_roomy_launch(const ptx::Module& module, const ptx::Function& kernel,
+Result<GeneratedLaunch> generate_sized_launch(const ptx::Module& module, const ptx::Function& kernel,
                                               const flow::LaunchFacts* facts, unsigned variant, uint64_t most_bytes) {
   auto made = generate_launch(module, kernel, facts, variant);
   if (!made) return made;

@@ -22,7 +22,7 @@ void grow(GeneratedLaunch& launch, const Growth& growth);
 
 // generate_launch, with buffers of generated size grown, up to `most_bytes` each, until a run stays within them. If
 // growing does not help they keep their generated size.
-Result<GeneratedLaunch> generate_roomy_launch(const ptx::Module& module, const ptx::Function& kernel,
+Result<GeneratedLaunch> generate_sized_launch(const ptx::Module& module, const ptx::Function& kernel,
                                               const flow::LaunchFacts* facts, unsigned variant, uint64_t most_bytes);
 
 }  // namespace ptxkit

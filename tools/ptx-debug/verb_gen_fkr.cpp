@@ -205,7 +205,7 @@ constexpr std::string_view kSkipWithoutSamplers =
 // The body of a test of one launch; empty, with `why`, where it shows nothing that can be held to.
 std::string golden_test(const ptx::Module& module, const ptx::Function& kernel, const flow::LaunchFacts* facts,
                         unsigned variant, std::string& why) {
-  const auto made = generate_roomy_launch(module, kernel, facts, variant, kMaxGrownBytes);
+  const auto made = generate_sized_launch(module, kernel, facts, variant, kMaxGrownBytes);
   if (!made) return why = made.error().message(), "";
   const GeneratedLaunch& launch = *made;
   const auto outputs = outputs_of(module, kernel, launch, 0);

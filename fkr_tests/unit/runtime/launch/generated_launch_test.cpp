@@ -100,7 +100,7 @@ TEST(SizedLaunch, ABufferGrowsUntilTheKernelStaysInside) {
   const auto parsed = kernel_of(".param .u64 p", "ld.param.u64 %rd1, [p]; ld.global.u32 %r1, [%rd1+80000];\n");
   const ptx::Function& kernel = parsed.module.functions.back();
   const auto size_up_to = [&](uint64_t most_bytes, const flow::LaunchFacts* facts) {
-    const auto launch = generate_roomy_launch(parsed.module, kernel, facts, 0, most_bytes);
+    const auto launch = generate_sized_launch(parsed.module, kernel, facts, 0, most_bytes);
     EXPECT_TRUE(launch);
     return launch->parameters[0].buffers[0].bytes.size();
   };

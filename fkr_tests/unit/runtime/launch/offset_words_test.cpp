@@ -128,7 +128,7 @@ TEST(OffsetWords, EveryLaunchOfAKernelWithIndicesRunsClean) {
     const auto parsed = kernel_of(body);
     const ptx::Function& kernel = parsed.module.functions.back();
     for (unsigned variant = 0; variant < kSearching + 16; ++variant) {
-      const auto launch = generate_roomy_launch(parsed.module, kernel, nullptr, variant, 1 << 20);
+      const auto launch = generate_sized_launch(parsed.module, kernel, nullptr, variant, 1 << 20);
       ASSERT_TRUE(launch);
       auto one_block = *launch;
       one_block.shape.grid = {1, 1, 1};  // %tid.x alone selects where a thread stores
