@@ -40,4 +40,5 @@ function(ptxkit_embed target qualified_symbol)
             -P ${PTXKIT_EMBED_SCRIPT}
     DEPENDS ${files} ${PTXKIT_EMBED_SCRIPT} VERBATIM COMMENT "Embedding ${symbol}")
   target_sources(${target} PRIVATE ${out})
+  ptxkit_compile_alone(${out})
 endfunction()

@@ -55,6 +55,12 @@ function(ptxkit_count_lines name)
   endif()
 endfunction()
 
+# ./dev compiles several sources of a target as one (CMAKE_UNITY_BUILD), which halves a build from nothing. A source whose
+# file-local names clash with a neighbour's is compiled alone; so is every source in builds with clang and in releases.
+function(ptxkit_compile_alone)
+  set_source_files_properties(${ARGN} PROPERTIES SKIP_UNITY_BUILD_INCLUSION ON)
+endfunction()
+
 function(ptxkit_library name)
   cmake_parse_arguments(arg "" "" "LINK" ${ARGN})
   add_library(${name} STATIC ${arg_UNPARSED_ARGUMENTS})
