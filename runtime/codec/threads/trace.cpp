@@ -14,7 +14,7 @@ namespace {
 
 using Interval = std::pair<double, double>;
 
-std::string quoted(std::string_view text) {
+std::string json_string(std::string_view text) {
   std::string all = "\"";
   for (const char letter : text) {
     if (letter == '"' || letter == '\\') {
@@ -135,17 +135,17 @@ std::string Trace::json() const {
   for (const Line& line : lines) {
     if (named.insert(line.process_number).second) {
       text += fmt::format("{{\"ph\": \"M\", \"name\": \"process_name\", \"pid\": {}, \"args\": {{\"name\": {}}}}},\n",
-                          line.process_number, quoted(line.process));
+                          line.process_number, json_string(line.process));
     }
     text += fmt::format(
         "{{\"ph\": \"M\", \"name\": \"thread_name\", \"pid\": {}, \"tid\": {}, \"args\": {{\"name\": {}}}}},\n",
-        line.process_number, line.number, quoted(line.name));
+        line.process_number, line.number, json_string(line.name));
   }
   for (const Span& span : spans) {
     const Line& line = lines[span.line];
     text += fmt::format(
         "{{\"ph\": \"X\", \"name\": {}, \"pid\": {}, \"tid\": {}, \"ts\": {:.3f}, \"dur\": {:.3f}{}}},\n",
-        quoted(span.name), line.process_number, line.number, span.begin * 1e6, (span.end - span.begin) * 1e6,
+        json_string(span.name), line.process_number, line.number, span.begin * 1e6, (span.end - span.begin) * 1e6,
         span.batch < 0 ? std::string() : fmt::format(", \"args\": {{\"batch\": {}}}", span.batch));
   }
   text.resize(text.size() - 2);  // there is a line at the least
