@@ -123,7 +123,7 @@ std::unique_ptr<Backend> select_by_rates(const BackendRequest& request, Executor
   const Calibration believed = kept.value_or(unmeasured(executor.thread_count()));
   auto cpu = cpu_backend(request, executor);
   if (!believed.prefers_gpu(request.work, request.raw_bytes)) return cpu;
-  if (!kept) return without_gpu(request, executor, "it has not been measured yet what a GPU takes", false);
+  if (!kept) return without_gpu(request, executor, kRatesAreUnknown, false);
   auto gpu = make_cuda_backend(request, executor);
   if (!gpu) return without_gpu(request, executor, gpu.error().error.message(), gpu.error().matters);
   if (kept->device != (*gpu)->description()) {

@@ -55,6 +55,7 @@ struct GpuWork {
 // Whether select_backend or select_block_coder will open a driver, for programs that must know it before they have
 // threads. `cpu_threads`: of the executor. Where no rates are for the GPU, Policy::automatic becomes Policy::cpu.
 bool settle_use_of_gpu(BackendRequest& request, unsigned cpu_threads, const GpuWork& work);
+inline constexpr const char* kRatesAreUnknown = "the GPU's rates are unknown; 'ptx-pack --measure-rates' measures them";
 // Whether Policy::automatic takes the CPU only because nothing has been measured, although there is a driver.
 // `cpu_threads`: of the executor.
 bool lacks_rates(const BackendRequest& request, unsigned cpu_threads);

@@ -453,16 +453,12 @@ int run(int argc, char** argv) {
     if (options.verbosity >= (matters ? 1 : 2)) tell(fmt::format("ptx-pack: {}\n", printable(message)));
   };
   if (options.mode == Mode::measure_rates) {
-    if (auto done = measure_rates_now(options, request); !done) complain(done.error());
+    if (auto done = measure_rates(options.thread_count, request); !done) complain(done.error());
     return exit_code;
   }
-  // Before the sandbox, which lets no program start.
-  const bool lacks_rates = options.mode != Mode::list && !options.share_by_rank &&
-                           gpu_work(options, inputs).may_be_lz4 && codec::lacks_rates(request, thread_count(options));
-  if (lacks_rates && options.sandbox != kSandboxRequire) {
-    measure_rates_after_this(options);
-    request.notice("using the CPU: it has not been measured yet what a GPU takes, which is done after this command",
-                   false);
+  if (options.mode != Mode::list && gpu_work(options, inputs).may_be_lz4 &&
+      codec::lacks_rates(request, thread_count(options))) {
+    request.notice(fmt::format("using the CPU: {}", codec::kRatesAreUnknown), false);
   }
   if (const auto missing = begin_sandbox(options, inputs, request); !missing) {
     complain(missing.error());

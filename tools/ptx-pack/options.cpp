@@ -221,7 +221,6 @@ std::variant<Options, ExitCode> parse_options(int argc, char** argv) {
   bool measure_rates = false;
   app.add_flag("--measure-rates", measure_rates,
                "measure how fast the CPU and the GPU are, for --policy auto, and end; takes ten seconds");
-  app.add_flag("--after-standard-input", options.waits_for_end)->group("");
   std::string trace;
   auto* trace_option =
       app.add_option("--trace", trace,

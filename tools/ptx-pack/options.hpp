@@ -57,7 +57,6 @@ struct Options {
   codec::Policy policy = codec::Policy::automatic;
   std::vector<int> devices = {0};    // empty: all there are
   std::optional<std::string> trace;  // file for the time line
-  bool waits_for_end = false;        // of measure_rates: until standard input has ended
   bool reproducible = false, high_ratio = false;
   bool fast = false;          // of the codecs of LZ77 in .ptz
   std::string codec = "lz4";  // or one of format::ptz_codecs()

@@ -212,7 +212,7 @@ TEST_F(PolicyTest, ALargeInputWithoutRatesIsTheCpusAndMeasuresNothing) {
   EXPECT_EQ(state_.calls["cuInit"], 0);
   EXPECT_FALSE(load_calibration(file()));
   ASSERT_EQ(notices_.size(), 1u);
-  EXPECT_THAT(notices_[0], HasSubstr("using the CPU: it has not been measured yet what a GPU takes"));
+  EXPECT_THAT(notices_[0], HasSubstr("using the CPU: the GPU's rates are unknown"));
   EXPECT_FALSE(lacks_rates(for_bytes(4096), 2));
   auto nowhere = asked;
   nowhere.calibration_path.clear();
