@@ -1,6 +1,7 @@
 // Fuzzes LZ4 blocks, with liblz4 as the oracle. Any bytes as a block: the scalar decoder, which the kernels equal byte
 // for byte, accepts what liblz4 accepts and gives the same bytes, with two exceptions (compare_decoders). Any bytes as
-// raw data: liblz4 decodes the output of each scalar encoder. The first byte selects, the second and third give the
+// raw data: liblz4 decodes the output of each scalar encoder. Any bytes and flag as a stored item: they give the bytes
+// that the flag asks for, or a status; and raw data comes back. The first byte selects, the second and third give the
 // room of a decoder. With clang: -fsanitize=fuzzer,address; with any compiler: lz4_block_smoke.cpp runs it on seeded
 // inputs.
 #include <algorithm>
@@ -14,6 +15,7 @@
 #include "kernels/lz4/lz4_compress_reference.hpp"
 #include "kernels/lz4/lz4_decompress_reference.hpp"
 #include "kernels/lz4/lz4_format.hpp"
+#include "runtime/library/stored_item.hpp"
 
 namespace {
 
@@ -96,13 +98,68 @@ void read_back(const ByteVector& raw, const Lz4CompressVariant& variant) {
   if (back != raw) complain("bytes read back differ", 0, 0);
 }
 
+using namespace ptxkit::codec;
+using ptxkit::library::StoredItem;
+
+ItemStatus restored(ChunkFlag flag, const ByteVector& stored, ByteVector& output) {
+  StoredItem item{.flag = flag, .stored = stored, .output = output};
+  const auto done = ptxkit::library::restore({&item, 1}, [](std::span<DecompressItem> blocks) -> ptxkit::Result<void> {
+    const DecompressedItem found = lz4_decompress_reference(blocks[0].block, blocks[0].output);
+    blocks[0].status = static_cast<ItemStatus>(found.status);
+    blocks[0].raw_bytes = found.size_bytes;
+    return {};
+  });
+  if (!done) complain("an error of a batch", 0, 0);
+  return item.status;
+}
+
+void restore_any(uint8_t flag, const ByteVector& stored, size_t raw_bytes) {
+  ByteVector output(raw_bytes, 0xcb), expected;
+  const bool is_ok = restored(static_cast<ChunkFlag>(flag), stored, output) == ItemStatus::ok;
+  switch (flag) {
+    case 0:
+      return;  // compare_decoders() looks at blocks
+    case 1:
+      expected = stored;
+      break;
+    case 2:
+      if (stored.empty()) expected.resize(raw_bytes);
+      break;
+    case 4:
+      if (stored.size() == 1) expected.assign(raw_bytes, stored[0]);
+      break;
+    default:
+      if (is_ok) complain("a flag that does not exist was taken", flag, -1);
+      return;
+  }
+  const bool fits = expected.size() == raw_bytes && (flag != 2 || stored.empty()) && (flag != 4 || stored.size() == 1);
+  if (is_ok != fits) complain("a stored item was taken or refused", is_ok, fits);
+  if (is_ok && output != expected) complain("restored bytes differ", flag, 0);
+}
+
+void store_and_restore(const ByteVector& raw) {
+  ByteVector room(raw.size()), back(raw.size(), 0xcb);
+  const CompressedItem encoded = lz4_compress_reference(raw, room, kChunkVariant);
+  if (encoded.flag == PageFlag::refused) return;
+  CompressItem item;
+  item.raw = raw;
+  item.output = room;
+  item.flag = static_cast<ChunkFlag>(encoded.flag);
+  item.compressed_bytes = encoded.size_bytes;
+  ptxkit::library::flag_filled_items({&item, 1});
+  const bool one_byte = raw.size() > 1 && raw[0] != 0 && std::equal(raw.begin() + 1, raw.end(), raw.begin());
+  if (one_byte != (item.flag == ChunkFlag::filled)) complain("flagged as one repeated byte", one_byte, -1);
+  room.resize(item.compressed_bytes);
+  if (restored(item.flag, room, back) != ItemStatus::ok || back != raw) complain("an item came back wrong", 0, 0);
+}
+
 }  // namespace
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   if (size < 3) return 0;
   // A copy of the exact size, so that a sanitizer sees an access one byte too far.
   const ByteVector bytes(data + 3, data + size);
-  switch (data[0] % 4) {
+  switch (data[0] % 6) {
     case 0:
       compare_decoders(bytes, data[1] | data[2] << 8);
       break;
@@ -114,6 +171,12 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
       break;
     case 3:
       read_back(bytes, kHighVariant);
+      break;
+    case 4:
+      restore_any(data[0] / 6, bytes, data[1] | data[2] << 8);
+      break;
+    case 5:
+      store_and_restore(bytes);
       break;
   }
   return 0;

@@ -21,7 +21,7 @@ int main(int argc, char** argv) {
     const size_t raw_size = random() % (random() % 8 == 0 ? 66000 : 1200);
     testing::Bytes input =
         random() % 8 == 0 ? testing::random_bytes(raw_size, seed) : testing::matchable_bytes(raw_size, seed);
-    const auto target = static_cast<uint8_t>(random() % 4);
+    const auto target = static_cast<uint8_t>(random() % 6);
     if (target == 0) {
       testing::Bytes block(static_cast<size_t>(LZ4_compressBound(static_cast<int>(raw_size))));
       block.resize(static_cast<size_t>(
@@ -30,8 +30,12 @@ int main(int argc, char** argv) {
       input = block;
       if (random() % 8 != 0) testing::damage(input, random);
     }
+    if (target >= 4 && random() % 2 == 0)
+      input.assign(random() % 3 == 0 ? raw_size : random() % 3, input.empty() ? 0 : input[0]);
     const auto room = static_cast<uint16_t>(raw_size + random() % 3 - 1);
-    input.insert(input.begin(), {target, static_cast<uint8_t>(room & 255), static_cast<uint8_t>(room >> 8)});
+    const auto flag = static_cast<uint8_t>(target == 4 ? 6 * (random() % 6) : 0);
+    input.insert(input.begin(), {static_cast<uint8_t>(target + flag), static_cast<uint8_t>(room & 255),
+                                 static_cast<uint8_t>(room >> 8)});
     LLVMFuzzerTestOneInput(input.data(), input.size());
   }
   std::printf("%u blocks, no difference\n", count);

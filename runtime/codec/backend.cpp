@@ -32,6 +32,10 @@ std::string_view text(ItemStatus status) {
       return "not a valid LZ4 block";
     case ItemStatus::unsupported:
       return "the backend lacks the operation that this item needs";
+    case ItemStatus::wrong_length:
+      return "the stored bytes are too few or too many for the flag and the item's length";
+    case ItemStatus::unknown_flag:
+      return "the flag is none of 0, 1, 2 and 4";
     default:
       return kernels::status_text(static_cast<kernels::Lz4Status>(status));
   }

@@ -51,11 +51,12 @@ struct CodecJob {
   const format::ByteSource* source = nullptr;
 };
 
-// The outcome of a chunk. Values equal kernels::PageFlag.
+// The outcome of a chunk. Values 0 to 2 equal kernels::PageFlag.
 enum class ChunkFlag : uint8_t {
   compressed = 0,      // `output` holds an LZ4 block of compressed_bytes < raw.size()
   incompressible = 1,  // store the raw bytes: no shorter block was found; compressed_bytes == raw.size()
   zero = 2,            // every byte is 0, or the chunk is empty: store only the length; compressed_bytes == 0
+  filled = 4,  // every byte equals output[0]; compressed_bytes == 1. From Lz4::compress only, never from a backend
 };
 
 // The outcome of an item. Values 0 to 5 equal kernels::Lz4Status. Values are pinned: append new ones.
@@ -66,8 +67,10 @@ enum class ItemStatus : uint8_t {
   offset_zero = 3,
   offset_out_of_range = 4,
   item_too_large = 5,
-  malformed = 6,    // refused by liblz4 for a reason not named above
-  unsupported = 7,  // the item needs an operation that the backend lacks
+  malformed = 6,     // refused by liblz4 for a reason not named above
+  unsupported = 7,   // the item needs an operation that the backend lacks
+  wrong_length = 8,  // of a StoredItem: the stored bytes do not give the item's length
+  unknown_flag = 9,  // of a StoredItem
 };
 std::string_view text(ItemStatus status);  // for messages: "a match has offset 0"
 

@@ -28,7 +28,7 @@ struct DeviceRequirements {
 };
 
 // A batch of compress(). Item i reads raw[i * stride .. + raw_sizes[i]) and writes packed[i * stride .. +
-// packed_sizes[i]). flags[i] is a codec::ChunkFlag, or 3 for an item larger than the stride.
+// packed_sizes[i]). flags[i] is a codec::ChunkFlag (0 to 2), or 3 for an item larger than the stride.
 struct DeviceCompression {
   DeviceAddress raw = 0, raw_sizes = 0, packed = 0, packed_sizes = 0, flags = 0;  // arrays of u8, u32, u8, u32, u8
   uint32_t stride_bytes = 0, item_count = 0;

@@ -155,9 +155,11 @@ Result<void> Lz4::compress(std::span<CompressItem> items, bool reproducible, cod
   if (!reproducible && is_linked && state_->backend->supports(codec::Operation::compress_fast)) {
     job.encoder = Encoder::fast;  // only the fast encoder links blocks
   }
-  return state_->run(job, times, [&](Backend& backend) {
+  const auto done = state_->run(job, times, [&](Backend& backend) {
     return backend.begin_compress(items, job.encoder.value_or(backend.default_encoder()));
   });
+  if (done) flag_filled_items(items);
+  return done;
 }
 
 Result<void> Lz4::decompress(std::span<DecompressItem> items, codec::DeviceTimes* times) {
@@ -165,6 +167,13 @@ Result<void> Lz4::decompress(std::span<DecompressItem> items, codec::DeviceTimes
   job.raw_bytes = 0;
   for (const DecompressItem& item : items) *job.raw_bytes += item.output.size();
   return state_->run(job, times, [&](Backend& backend) { return backend.begin_decompress(items); });
+}
+
+Result<void> Lz4::restore(std::span<StoredItem> items, codec::DeviceTimes* times) {
+  if (times != nullptr) *times = {};
+  return guarded([&] {
+    return library::restore(items, [&](std::span<DecompressItem> blocks) { return decompress(blocks, times); });
+  });
 }
 
 Result<codec::StreamTotals> Lz4::compress(format::ByteSource& source, format::ByteSink& sink,

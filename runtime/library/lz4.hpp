@@ -17,6 +17,7 @@
 
 #include "runtime/codec/backend.hpp"
 #include "runtime/codec/stream/stream.hpp"
+#include "runtime/library/stored_item.hpp"
 
 namespace ptxkit::library {
 
@@ -89,6 +90,8 @@ class Lz4 {
   Result<void> compress(std::span<codec::CompressItem> items, bool reproducible = false,
                         codec::DeviceTimes* times = nullptr);
   Result<void> decompress(std::span<codec::DecompressItem> items, codec::DeviceTimes* times = nullptr);
+  // Items as compress() left them, of any flag. Those that are LZ4 blocks go through decompress().
+  Result<void> restore(std::span<StoredItem> items, codec::DeviceTimes* times = nullptr);
 
   // Streams: standard LZ4 frames, in bounded memory (runtime/codec/stream/stream.hpp).
   Result<codec::StreamTotals> compress(format::ByteSource& source, format::ByteSink& sink,

@@ -92,6 +92,21 @@ TEST_F(Library, ABatchHasAStatusForEachItem) {
   ASSERT_TRUE(lz4.decompress(back));
   EXPECT_TRUE(out[0] == pages[2]);
   EXPECT_EQ(back[1].status, codec::ItemStatus::offset_zero);
+  const ByteVector many_as(4096, 'A');
+  items[0].raw = many_as;
+  ASSERT_TRUE(lz4.compress(items));
+  EXPECT_EQ(items[0].flag, codec::ChunkFlag::filled);
+  StoredItem kept[3];
+  ByteVector restored[3];
+  for (size_t i = 0; i < 3; ++i) {
+    restored[i].resize(4096);
+    kept[i].flag = items[i].flag;
+    kept[i].stored = i == 1 ? items[i].raw : codec::Bytes(rooms[i]).first(items[i].compressed_bytes);
+    kept[i].output = restored[i];
+  }
+  EXPECT_EQ(kept[0].stored.size(), 1u);
+  ASSERT_TRUE(lz4.restore(kept));
+  for (size_t i = 0; i < 3; ++i) EXPECT_TRUE(std::ranges::equal(restored[i], items[i].raw)) << i;
   items[1].output = codec::MutableBytes(rooms[1]).first(4095);
   EXPECT_THAT(lz4.compress(items).error().message(),
               HasSubstr("item 1: expected at most 4194304 bytes and an output as "
