@@ -13,7 +13,7 @@
 
 namespace ptxkit::testing {
 
-inline void expect_blocks_as_on_the_cpu(codec::BlockCoder& kernels, format::PtzCodec codec,
+inline void expect_blocks_as_on_the_cpu(codec::BlockCoder& kernels, const format::PtzCoding& codec,
                                         const std::vector<Bytes>& raws,
                                         codec::MatchSearch search = codec::MatchSearch::chains) {
   std::vector<codec::BlockToEncode> to_encode;
@@ -39,7 +39,7 @@ inline void expect_blocks_as_on_the_cpu(codec::BlockCoder& kernels, format::PtzC
 
 // For each size, codes and decodes three equal blocks and three unequal ones. The regions of each launch must be those
 // that its kernel declares (recording_machine.hpp). `launches` are those of the machine of `kernels`.
-inline void expect_declared_blocks(codec::BlockCoder& kernels, format::PtzCodec codec,
+inline void expect_declared_blocks(codec::BlockCoder& kernels, const format::PtzCoding& codec,
                                    std::vector<RecordedLaunch>& launches, uint32_t major, uint32_t minor,
                                    const std::vector<size_t>& sizes) {
   launches.clear();
@@ -56,7 +56,7 @@ inline void expect_declared_blocks(codec::BlockCoder& kernels, format::PtzCodec 
 }
 
 // Decodes `count` damaged forms of the coded block of `raw`; outcomes must equal the CPU's.
-inline void expect_damage_as_on_the_cpu(codec::BlockCoder& kernels, format::PtzCodec codec, const Bytes& raw,
+inline void expect_damage_as_on_the_cpu(codec::BlockCoder& kernels, const format::PtzCoding& codec, const Bytes& raw,
                                         size_t count) {
   const Bytes coded = codec::encode_block(codec, raw);
   ASSERT_FALSE(coded.empty());

@@ -44,6 +44,20 @@ section_ptz() {
     expect 0 "$pack" --codec $codec -1 -c part; mv out fast
     expect 0 "$pack" --codec $codec -1 --backend emulator -c part; same out fast
   done
+  # rANS in chunks: by every backend, and by the range; files without options are read as before.
+  for codec in lzr:lanes=4,chunk=1K lzr:chunk=8k,lanes=32 lzr:lanes=8; do
+    expect 0 "$pack" --codec $codec -f input; silent; expect 0 "$pack" -dc input.ptz; same out input
+    expect 0 "$pack" --codec $codec -c part; mv out usual
+    expect 0 "$pack" --codec $codec --backend emulator -c part; same out usual
+    expect 0 "$pack" -dc --backend emulator usual; same out part
+    expect 0 "$pack" --codec $codec --policy mixed -c input; same out input.ptz
+  done
+  expect 0 "$pack" --list input.ptz; grep -q " lzr:lanes=8,chunk=16K " out || fail "--list lacks the options"
+  expect 0 "$pack" --range 1000:2000 input.ptz; head -c 2000 input | tail -c 1000 >slice; same out slice
+  expect 2 "$pack" --codec lzr:lanes=5 input; says "--codec: lzr: expected lanes=4, lanes=8 or lanes=32, found 'lanes=5'"
+  expect 2 "$pack" --codec lzr:chunk=2K input; says "expected chunk=1K, chunk=4K, chunk=8K or chunk=16K, found 'chunk=2K'"
+  expect 2 "$pack" --codec lzr:rows=2 input; says "expected the options lanes= and chunk=, found 'rows=2'"
+  expect 2 "$pack" --codec bbw:lanes=8 input; says "bbw has no options"
   expect 2 "$pack" --codec bbw -1 -c input; says "-1 is not for bbw, which has one speed"
   # --list describes .ptz files by name, from a pipe and beside LZ4, and reports damage.
   for codec in $ptz_codecs; do

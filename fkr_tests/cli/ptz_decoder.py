@@ -111,6 +111,32 @@ def rans_warp(stream):
     return bytes(raw)
 
 
+def rans_chunked(stream):
+    reader = Reader(stream)
+    scale = reader.number(1)
+    counts = [reader.number(2) for _ in range(256)]
+    slots = [(symbol, f, i) for symbol, f in enumerate(counts) for i in range(f)]
+    sizes = [reader.number(2) for _ in range(reader.number(2))]
+    require(len(slots) == (1 << scale if sizes else 0), "the frequencies have another sum")
+    raw = bytearray()
+    for size in sizes:
+        lane_count = reader.number(1)
+        require(1 <= lane_count <= 32, "no such number of lanes")
+        states = [reader.number(4) for _ in range(lane_count)]
+        word_counts = [reader.number(4) for _ in range(lane_count)]
+        words = [Reader(reader.bytes(2 * count)) for count in word_counts]
+        for i in range(size):
+            state = states[i % lane_count]
+            symbol, f, place = slots[state & (1 << scale) - 1]
+            raw.append(symbol)
+            state = f * (state >> scale) + place
+            states[i % lane_count] = state << 16 | words[i % lane_count].number(2) if state < 1 << 16 else state
+        require(all(lane.ends() for lane in words) and all(state == 1 << 16 for state in states),
+                "a chunk does not end where it began")
+    require(reader.ends(), "bytes behind the chunks")
+    return bytes(raw)
+
+
 class Bits:
     """The bits of a lane, from the highest bit of the first byte on."""
 
@@ -313,11 +339,20 @@ CODECS = {
 }
 
 
+def block_decoder(codec, options):
+    """Of the two bytes of a header."""
+    require(codec in CODECS, "unknown codec")
+    if options == 0:
+        return CODECS[codec]
+    require(codec == 1 and options >> 4 == 1 and options >> 2 & 3 < 3, "options that the codec does not have")
+    return lambda coded: lz_block(coded, rans_chunked)
+
+
 def decode(data):
     reader = Reader(data)
     header = reader.bytes(8)
-    require(header[:4] == b"PTZ\x1a" and header[4] == 1 and 12 <= header[6] <= 20 and header[7] == 0, "no .ptz file")
-    require(header[5] in CODECS, "unknown codec")
+    require(header[:4] == b"PTZ\x1a" and header[4] == 1 and 12 <= header[6] <= 20, "no .ptz file")
+    decode_block = block_decoder(header[5], header[7])
     require(reader.number(8) == xxh64(header), "the header's checksum is wrong")
     table, result = b"", []
     while True:
@@ -328,7 +363,7 @@ def decode(data):
         fields = Reader(block_header)
         raw_size, word, checksum = fields.number(4), fields.number(4), fields.number(8)
         stored = reader.bytes(word & (1 << 31) - 1)
-        raw = stored if word >> 31 else CODECS[header[5]](stored)
+        raw = stored if word >> 31 else decode_block(stored)
         require(len(raw) == raw_size and xxh64(raw) == checksum, "a block's size or checksum is wrong")
         require(raw_size <= 1 << header[6], "a block is too large")
         result.append(raw)
@@ -370,7 +405,8 @@ def test(pack):
             path = os.path.join(folder, name)
             with open(path, "wb") as file:
                 file.write(raw)
-            for codec in ptz_codecs(pack):
+            forms = ["lzr:lanes=4,chunk=1K", "lzr:lanes=32,chunk=16K"] if name == "text" else []
+            for codec in ptz_codecs(pack) + forms:
                 packed = subprocess.run([pack, "--codec", codec, "-c", path], check=True, capture_output=True).stdout
                 if decode(packed) != raw:
                     sys.exit(f"{name}, {codec}: other bytes come back")

@@ -35,7 +35,7 @@ TEST(DeviceShortBlocks, GiveTheBytesOfTheCpu) {
     std::unique_ptr<BlockCoder> kernels;
     open_kernels(executor, kernels);
     ASSERT_TRUE(kernels);
-    for (const format::PtzCodec codec : testing::ptz_codecs()) {
+    for (const format::PtzCoding& codec : testing::ptz_codecs()) {
       testing::expect_blocks_as_on_the_cpu(*kernels, codec, {{7}, testing::matchable_bytes(700, 1), Bytes(500, 0)},
                                            search);
     }
@@ -69,7 +69,7 @@ TEST(DeviceShortBlocks, AllocateWhatTheKernelsDeclare) {
   BlockKernels kernels(std::make_unique<testing::RecordingMachine>(std::move(*machine), launches), executor);
   const auto& info = context->info();
   std::set<std::string> seen;
-  for (const format::PtzCodec codec : testing::ptz_codecs()) {
+  for (const format::PtzCoding& codec : testing::ptz_codecs()) {
     testing::expect_declared_blocks(kernels, codec, launches, static_cast<uint32_t>(info.major),
                                     static_cast<uint32_t>(info.minor), {4096, 4112, 700, 9001});
     for (const auto& launch : launches) seen.insert(launch.kernel);
@@ -77,7 +77,7 @@ TEST(DeviceShortBlocks, AllocateWhatTheKernelsDeclare) {
   EXPECT_EQ(seen.size(), 19u);  // all kernels of the pipelines
 }
 
-class DeviceBlocks : public ::testing::TestWithParam<format::PtzCodec> {
+class DeviceBlocks : public ::testing::TestWithParam<format::PtzCoding> {
  protected:
   void SetUp() override {
     PTXKIT_REQUIRE_DEVICE();
@@ -125,9 +125,9 @@ TEST_P(DeviceBlocks, JudgeDamageAsTheCpuDoes) {
   testing::expect_damage_as_on_the_cpu(*kernels_, GetParam(), testing::matchable_bytes(20000, 2), 200);
 }
 
-std::string name_of_case(const ::testing::TestParamInfo<format::PtzCodec>& test) {
-  std::string name(format::row_of(test.param).name);
-  std::ranges::replace(name, '-', '_');
+std::string name_of_case(const ::testing::TestParamInfo<format::PtzCoding>& test) {
+  std::string name = format::name_of(test.param);
+  std::ranges::replace_if(name, [](char c) { return std::string_view("-:=,").find(c) != std::string_view::npos; }, '_');
   return name;
 }
 INSTANTIATE_TEST_SUITE_P(All, DeviceBlocks, ::testing::ValuesIn(testing::ptz_codecs()), name_of_case);

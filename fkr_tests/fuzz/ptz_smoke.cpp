@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "fkr_tests/cases/corpus.hpp"
+#include "fkr_tests/cases/ptz_codecs.hpp"
 #include "runtime/codec/stream/ptz_stream.hpp"
 #include "runtime/codec/threads/executor.hpp"
 
@@ -28,7 +29,8 @@ ByteVector valid_file(std::mt19937& random) {
                                            : testing::matchable_bytes(random() % 9000, seed());
   format::MemorySource source(raw, "raw");
   format::MemorySink sink;
-  const format::PtzHeader header{static_cast<format::PtzCodec>(1 + random() % 4), 12};
+  static const std::vector<format::PtzCoding> codecs = testing::ptz_codecs();
+  const format::PtzHeader header{codecs[random() % codecs.size()], 12};
   if (!codec::compress_ptz(source, sink, executor, header)) std::abort();
   return sink.take();
 }

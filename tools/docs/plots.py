@@ -89,6 +89,46 @@ class Picture:
                 + "\n".join(self.parts) + "\n</svg>\n")
 
 
+class Chart(Picture):
+    """Panels side by side, with a point for each row of a table."""
+
+    HIGH, LEFT = 330, 70
+
+    def scatter(self, panels, groups, across, up):
+        """panels: [(title, [(x, y, label, group)])]; groups: {group: (colour, how far its labels are moved, across and
+        down)}; across, up: the names of the axes. One scale for all panels, x
+        logarithmic. A line goes through the points that no other beats on both axes; smaller x and larger y are better."""
+        panels = [(title, [(math.log2(x), *rest) for x, *rest in row]) for title, row in panels]
+        points = [point for _, row in panels for point in row]
+        wide = (WIDTH - self.LEFT - 16) / len(panels) - 54
+        spread = lambda values: (min(values) - 0.06 * (max(values) - min(values)), max(values) + 0.06 * (max(values) - min(values)))
+        (left, right), (low, high) = (spread([point[axis] for point in points]) for axis in (0, 1))
+        top = self.height + 22
+        for number, (title, row) in enumerate(panels):
+            begin = self.LEFT + number * (wide + 70)
+            place = lambda x, y: (begin + (x - left) / (right - left) * wide, top + (high - y) / (high - low) * self.HIGH)
+            self.text(begin, top - 10, title, 'font-size="13" font-weight="bold"')
+            self.parts.append(f'<rect x="{begin:.1f}" y="{top}" width="{wide:.1f}" height="{self.HIGH}" fill="none" stroke="#d5d9de"/>')
+            for part in range(5):
+                x, y = left + (right - left) * part / 4, low + (high - low) * part / 4
+                self.text(place(x, low)[0], top + self.HIGH + 17, f"{2**x:.2f}", 'font-size="11" fill="#5b6168" text-anchor="middle"')
+                self.text(begin - 6, place(left, y)[1] + 4, f"{y:.2f}", 'font-size="11" fill="#5b6168" text-anchor="end"')
+            best = sorted(p for p in row if not any(q[0] <= p[0] and q[1] >= p[1] and q[:2] != p[:2] for q in row))
+            line = " ".join("{:.1f},{:.1f}".format(*place(x, y)) for x, y, _, _ in best)
+            self.parts.append(f'<polyline points="{line}" fill="none" stroke="{CPU}" stroke-dasharray="4 3"/>')
+            for x, y, label, group in row:
+                (at, down), (colour, (right_by, down_by)) = place(x, y), groups[group]
+                self.parts.append(f'<circle cx="{at:.1f}" cy="{down:.1f}" r="4" fill="{colour}"/>')
+                self.text(at + right_by, down + down_by, label, f'font-size="10" fill="{colour}"')
+            for below, (group, (colour, _)) in enumerate(groups.items()):
+                y = top + self.HIGH - 14 * (len(groups) - below)
+                self.parts.append(f'<circle cx="{begin + wide - 70:.1f}" cy="{y - 4}" r="4" fill="{colour}"/>')
+                self.text(begin + wide - 60, y, group, 'font-size="11"')
+            self.text(begin + wide / 2, top + self.HIGH + 34, across, 'font-size="12" text-anchor="middle"')
+        self.text(16, top - 10, up, 'font-size="12"')
+        self.height = top + self.HIGH + 40
+
+
 def lz4():
     section = "2026-11-22: the LZ4 kernels as they are, beside the peer: one lease, one input"
     rows = table(section, "chunk", "peer, its own", "liblz4, compress, decompress")
@@ -163,9 +203,25 @@ def bwt():
     return picture
 
 
+def forms():
+    rows = table("2026-11-23: rANS in chunks of `.ptz`", "block", "lanes", "chunk", "ratio")
+    cost = "decoder, warp instructions a byte"
+    groups = {"warp": ("#16191d", (-10, -8)), "4 lanes": (OURS, (-4, -8)), "8 lanes": ("#2e9e6b", (-4, 16)), "32 lanes": (PEER, (8, 4))}
+    panels = []
+    for block in dict.fromkeys(row["block"] for row in rows):
+        panels.append((f"Blocks of {block}", [
+            (float(row[cost]), float(row["ratio"]), row["chunk"].removesuffix("iB"),
+             "warp" if row["lanes"] == "`warp`" else f"{row['lanes']} lanes")
+            for row in rows if row["block"] == block]))
+    picture = Chart("Forms of rANS in lzr: ratio against the cost of decoding on a GPU",
+                    "By lanes and chunks; geometric means of five files. Cost: warp instructions of the decoding kernel, counted by the emulator.")
+    picture.scatter(panels, groups, "warp instructions per raw byte (less is faster)", "ratio")
+    return picture
+
+
 def pictures():
     """(path, SVG) of each."""
-    for draw in (lz4, host, rans, bwt):
+    for draw in (lz4, host, rans, bwt, forms):
         yield IMAGES / "performance" / f"{draw.__name__}.svg", draw().svg()
     with tempfile.TemporaryDirectory() as folder:
         subprocess.run([sys.executable, BENCH / "report.py", "plot", *sorted((BENCH / "baseline").glob("lz4_*h200.json"), reverse=True),

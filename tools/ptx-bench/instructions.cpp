@@ -1,9 +1,11 @@
 #include "tools/ptx-bench/instructions.hpp"
 
 #include <algorithm>
+#include <cstring>
 #include <numeric>
 
 #include "kernels/abi.hpp"
+#include "kernels/transform_abi.hpp"
 #include "runtime/emulator/emulator.hpp"
 
 namespace ptxkit::bench {
@@ -23,20 +25,29 @@ class Emulation {
   }
   Argument allocate(const char* name, size_t size_bytes) { return place(name, size_bytes, {}); }
 
-  // Returns the number of warp instructions of the launch.
+  // Returns the number of warp instructions of the launch. `options` follow the number of items.
   Result<uint64_t> launch(const kernels::KernelImage& image, const kernels::LaunchShape& shape, uint32_t item_count,
-                          std::vector<Argument> arguments) {
+                          std::vector<Argument> arguments, const std::vector<uint32_t>& options = {}) {
     if (!outcome_) return tl::unexpected(outcome_.error());
     const std::string path = std::string(image.name) + ".ptx";
     const auto program = emulator::Program::load_text(device_, std::string(image.ptx), path);
     if (!program) return tl::unexpected(program.error());
     arguments.push_back(Argument::of(item_count));
+    for (const uint32_t option : options) arguments.push_back(Argument::of(option));
     const auto ran = emulator::launch(*program, image.name,
                                       {.grid = {shape.grid_blocks(item_count)}, .block = {shape.block_threads}},
                                       arguments, {.checks = emulator::kCheckNone});
     if (!ran) return tl::unexpected(ran.error());
     if (!ran->ok()) return fail(emulator::render(*ran, path));
     return ran->statistics.warp_instructions;
+  }
+  Result<std::vector<uint32_t>> download(const Argument& from, size_t count) {
+    std::vector<uint32_t> values(count);
+    uint64_t address = 0;
+    std::memcpy(&address, from.bytes.data(), sizeof address);
+    if (auto read = device_.read(address, std::as_writable_bytes(std::span(values))); !read)
+      return tl::unexpected(read.error());
+    return values;
   }
 
  private:
@@ -89,6 +100,43 @@ Result<double> compressor_instructions(const kernels::KernelImage& image, const 
   const auto instructions = emulation.launch(image, shape, count, std::move(arguments));
   if (!instructions) return tl::unexpected(instructions.error());
   return per_byte(*instructions, sizes);
+}
+
+Result<uint64_t> transform_instructions(const kernels::KernelImage& image, std::span<const TransformItem> items,
+                                        const std::vector<uint32_t>& options) {
+  const auto count = static_cast<uint32_t>(items.size());
+  std::vector<uint8_t> src;
+  std::vector<uint64_t> src_offsets, dst_offsets;
+  std::vector<uint32_t> src_sizes, capacities;
+  uint64_t dst_bytes = 0;
+  for (const TransformItem& item : items) {
+    src_offsets.push_back(src.size());
+    src_sizes.push_back(static_cast<uint32_t>(item.from.size()));
+    dst_offsets.push_back(dst_bytes);
+    capacities.push_back(static_cast<uint32_t>(item.room_bytes));
+    dst_bytes += item.room_bytes;
+    src.insert(src.end(), item.from.begin(), item.from.end());
+  }
+  Emulation emulation;
+  std::vector<Argument> arguments{emulation.upload("src", src),
+                                  emulation.upload("src_offsets", src_offsets),
+                                  emulation.upload("src_sizes", src_sizes),
+                                  emulation.allocate("dst", dst_bytes),
+                                  emulation.upload("dst_offsets", dst_offsets),
+                                  emulation.upload("dst_capacities", capacities),
+                                  emulation.allocate("dst_sizes", count * sizeof(uint32_t)),
+                                  emulation.allocate("statuses", count * sizeof(uint32_t))};
+  const Argument statuses = arguments.back();
+  const auto instructions =
+      emulation.launch(image, {.block_threads = image.block_threads, .items_per_block = 1}, count, arguments, options);
+  if (!instructions) return instructions;
+  const auto found = emulation.download(statuses, count);
+  if (!found) return tl::unexpected(found.error());
+  for (const uint32_t status : *found) {
+    if (status != 0)
+      return fail(std::string(status_text(static_cast<kernels::StreamStatus>(status))), std::string(image.name));
+  }
+  return instructions;
 }
 
 Result<double> decompressor_instructions(const kernels::KernelImage& image, const Input& input,

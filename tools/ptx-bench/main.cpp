@@ -18,6 +18,7 @@ namespace ptxkit::bench {
 namespace {
 
 std::string rate_text(const Row& row) {
+  if (row.seconds == 0) return fmt::format("{:.3f} i/B", row.instructions_per_byte);
   return row.raw_bytes == 0 ? fmt::format("{:.3f} s", row.seconds) : fmt::format("{:.2f}", row.gigabytes_per_second());
 }
 std::string share_text(double share) { return share == 0 ? "-" : fmt::format("{:.0f} %", 100 * share); }
@@ -36,7 +37,9 @@ double issue_share(const Measurements& all, const Row& row) {
          row.seconds;
 }
 // The difference between slowest and fastest run, relative to the median.
-double spread(const Row& row) { return (row.seconds.slowest - row.seconds.fastest) / row.seconds; }
+double spread(const Row& row) {
+  return row.seconds == 0 ? 0 : (row.seconds.slowest - row.seconds.fastest) / row.seconds;
+}
 
 // Prints all rows, then geometric mean and slowest input for each kernel and chunk size measured on several inputs.
 void print_table(const Measurements& all) {
@@ -50,7 +53,7 @@ void print_table(const Measurements& all) {
                rate_text(row), share_text(spread(row)), share_text(memory_share(all, row)),
                share_text(issue_share(all, row)));
     // The mixed input repeats the others.
-    if (row.input != kMixedName && row.chunk_bytes != 0)
+    if (row.input != kMixedName && row.chunk_bytes != 0 && row.seconds != 0)
       groups[{row.what, row.chunk_bytes, row.chunk_count()}].push_back(&row);
   }
   for (const auto& [key, rows] : groups) {
@@ -144,11 +147,20 @@ int run(int argc, char** argv) {
   blocks->add_flag("--cpu-only", settings.cpu_only, "no GPU rows");
   blocks->add_option("--queues", settings.queue_count, "groups of blocks on the device at a time (default 6)")
       ->check(CLI::Range(1, 256));
+  auto* forms = app.add_subcommand("forms",
+                                   "lzr with every form of rANS: ratio, and instructions of the decoder, which the "
+                                   "emulator counts; needs no GPU and no clock");
+  forms->add_option("FILE", settings.files, "inputs, of which the first --size bytes are taken")
+      ->required()
+      ->check(CLI::ExistingFile);
+  forms->add_option("--chunk", settings.chunk_bytes, "block sizes in bytes (default 262144 1048576)")
+      ->delimiter(',')
+      ->check(CLI::Range(4096, 1 << 20));
   auto* crossover =
       app.add_subcommand("crossover", "streams of 4 KiB to --size, and files, on the CPU, on the GPU, on both");
   crossover->add_option("FILE", settings.files, "files to compress, too")->check(CLI::ExistingFile);
   auto* copy = app.add_subcommand("copy", "the ceiling: a copy within the device's memory");
-  for (CLI::App* verb : {lz4, pcie, transforms, blocks, chain, crossover, copy}) {
+  for (CLI::App* verb : {lz4, pcie, transforms, blocks, chain, forms, crossover, copy}) {
     verb->add_option("--size", settings.size_bytes, "bytes of input, e.g. 256MiB (default 1GiB)")
         ->transform(CLI::Validator(byte_size_to_digits, "SIZE"))
         ->check(CLI::PositiveNumber);
@@ -172,11 +184,13 @@ int run(int argc, char** argv) {
     return 1;
   }
   if (transforms->parsed() && transforms->count("--chunk") == 0) settings.chunk_bytes = {65536};
+  if (forms->parsed() && forms->count("--chunk") == 0) settings.chunk_bytes = {1u << 18, 1u << 20};
   const auto all = lz4->parsed()          ? run_lz4(settings)
                    : pcie->parsed()       ? run_pcie(settings)
                    : transforms->parsed() ? run_transforms(settings)
                    : blocks->parsed()     ? run_blocks(settings)
                    : chain->parsed()      ? run_chain(settings)
+                   : forms->parsed()      ? run_forms(settings)
                    : crossover->parsed()  ? run_crossover(settings)
                                           : run_copy(settings);
   if (!all) {

@@ -49,6 +49,7 @@ Result<Measurements> run_chain(const Settings& settings);
 Result<Measurements> run_transforms(const Settings& settings);
 Result<Measurements> run_copy(const Settings& settings);
 Result<Measurements> run_pcie(const Settings& settings);
+Result<Measurements> run_forms(const Settings& settings);
 Result<Measurements> run_crossover(const Settings& settings);
 
 // Opens the context of a GPU by its ordinal, through the project's own driver loader.

@@ -18,13 +18,13 @@ namespace {
 using codec::BlockCoder;
 using codec::BlockToDecode;
 using codec::BlockToEncode;
-using format::PtzCodec;
+using format::PtzCoding;
 
 using codec::MatchSearch;
 
 struct Codec {
   std::string label;  // "lzr", "lzr -1"
-  PtzCodec codec;
+  PtzCoding codec;
   MatchSearch search;
 };
 
@@ -128,7 +128,7 @@ class Run {
   }
 
   std::string_view name_;
-  PtzCodec codec_;
+  PtzCoding codec_;
   MatchSearch search_;
   const Input& input_;
   const Settings& settings_;

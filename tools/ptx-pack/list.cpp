@@ -69,7 +69,7 @@ Result<Summary> summary_of_ptz(format::ByteSource& source) {
   format::PtzReader reader(source);
   const auto header = reader.begin();
   if (!header) return tl::unexpected(header.error());
-  Summary found{.frame_count = 1, .kinds = {std::string(format::row_of(header->codec).name)}, .checks = {"block"}};
+  Summary found{.frame_count = 1, .kinds = {format::name_of(header->coding)}, .checks = {"block"}};
   std::vector<uint8_t> stored;
   for (;;) {
     const auto block = reader.next(stored);

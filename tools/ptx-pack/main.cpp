@@ -209,7 +209,7 @@ class Packer {
   // Decides whether .ptz is written or read. An input is read as .ptz if its magic number, its name or --codec says so,
   // otherwise as LZ4.
   Result<void> look_at(PeekedSource& source) {
-    is_ptz_ = options_.codec != "lz4";
+    is_ptz_ = options_.codec.has_value();
     if (options_.mode == Mode::compress) return {};
     const auto magic = source.magic();
     if (!magic) return tl::unexpected(magic.error());
@@ -252,8 +252,8 @@ class Packer {
                                       .progress = progress,
                                       .limits = limits};
       if (options_.mode != Mode::compress) return codec::decompress_ptz(source, sink, executor_, options);
-      const format::PtzCodecRow& row = *format::find_ptz_codec(options_.codec);
-      return codec::compress_ptz(source, sink, executor_, {row.codec, row.block_bits}, options);
+      const unsigned block_bits = format::row_of(*options_.codec).block_bits;
+      return codec::compress_ptz(source, sink, executor_, {*options_.codec, block_bits}, options);
     }
     if (options_.mode != Mode::compress) {
       return codec::decompress_stream(source, sink, *lz4_, {.progress = progress, .limits = limits});
@@ -330,10 +330,10 @@ codec::Work work_of(const Options& options) {
 
 // By the names of what is read: what a file holds is known when it is opened.
 codec::GpuWork gpu_work(const Options& options, const std::vector<std::string>& inputs) {
-  if (options.mode == Mode::compress) return {options.codec == "lz4", options.codec != "lz4"};
+  if (options.mode == Mode::compress) return {!options.codec, options.codec.has_value()};
   const auto is_ptz = [](const std::string& name) { return name.ends_with(kPtzSuffix); };
   return {!std::all_of(inputs.begin(), inputs.end(), is_ptz),
-          options.codec != "lz4" || std::any_of(inputs.begin(), inputs.end(), is_ptz)};
+          options.codec.has_value() || std::any_of(inputs.begin(), inputs.end(), is_ptz)};
 }
 
 unsigned thread_count(const Options& options) {

@@ -114,12 +114,6 @@ std::optional<std::vector<int>> parse_devices(std::string_view text) {
 // --list-codecs, which needs nothing else on the command line.
 struct CodecsAsked {};
 
-std::vector<std::string> codec_names() {
-  std::vector<std::string> names{"lz4"};
-  for (const format::PtzCodecRow& row : format::ptz_codecs()) names.emplace_back(row.name);
-  return names;
-}
-
 std::vector<std::string_view> names_of_fast_codecs() {
   std::vector<std::string_view> names;
   for (const format::PtzCodecRow& row : format::ptz_codecs())
@@ -202,11 +196,12 @@ std::variant<Options, ExitCode> parse_options(int argc, char** argv) {
       ->check(CLI::IsMember({"auto", "cpu", "gpu", "mixed"}));
   std::string devices = "0";
   app.add_option("--device", devices, "which GPU, counted from 0 (default); several, as in 0,1, or all work together");
-  app.add_option("--codec", options.codec,
-                 fmt::format("lz4 (default); {}: smaller, in .ptz files; on the CPU unless --backend says cuda or "
-                             "emulator",
-                             format::ptz_codec_names()))
-      ->check(CLI::IsMember(codec_names()));
+  std::string codec = "lz4";
+  app.add_option("--codec", codec,
+                 fmt::format("lz4 (default); {}: smaller, in .ptz files; lzr takes options, as in "
+                             "lzr:lanes=8,chunk=4K: chunks that are coded apart, of 1, 4, 8 or 16 KiB, in 4, 8 or 32 "
+                             "lanes",
+                             format::ptz_codec_names()));
   app.add_flag_callback("--list-codecs", [] { throw CodecsAsked(); }, "name, file type and parts of every codec");
   app.add_flag("--reproducible", options.reproducible, "the encoder whose bytes are the same on every backend");
   app.add_flag("-1", options.fast,
@@ -277,14 +272,17 @@ std::variant<Options, ExitCode> parse_options(int argc, char** argv) {
     return usage(
         fmt::format("--memory takes at least {}M, found {} bytes", kLeastMemoryBytes >> 20, options.memory_bytes));
   }
-  if (options.codec != "lz4") {
+  if (codec != "lz4") {
+    const auto coding = format::parse_ptz_coding(codec);
+    if (!coding) return usage(fmt::format("--codec: {}", coding.error().what));
+    options.codec = *coding;
     if (!block_flags.empty() || options.reproducible || options.high_ratio || content_size || no_content_size ||
         frame_crc || no_frame_crc) {
       return usage(fmt::format(
-          "-B, --reproducible, -3, --[no-]content-size and --[no-]frame-crc are for lz4, not for {}", options.codec));
+          "-B, --reproducible, -3, --[no-]content-size and --[no-]frame-crc are for lz4, not for {}", codec));
     }
-    if (options.fast && !format::find_ptz_codec(options.codec)->has_match_search())
-      return usage(fmt::format("-1 is not for {}, which has one speed", options.codec));
+    if (options.fast && !format::row_of(*options.codec).has_match_search())
+      return usage(fmt::format("-1 is not for {}, which has one speed", codec));
   }
   options.content_size = !no_content_size;
   options.content_checksum = !no_frame_crc;
@@ -303,8 +301,7 @@ std::variant<Options, ExitCode> parse_options(int argc, char** argv) {
   if (to_stdout) options.output = "-";
   const bool writes = !test && !list && !bench && !measure_rates;
   if (!writes && options.output) return usage("-t, -b and --list write no output");
-  if (bench && options.codec != "lz4")
-    return usage(fmt::format("-b measures LZ4 and not {}: leave --codec away", options.codec));
+  if (bench && options.codec) return usage(fmt::format("-b measures LZ4 and not {}: leave --codec away", codec));
   if (writes && !multiple && names.size() == 2 && !options.output) {
     options.output = names[1];
     names.pop_back();
@@ -371,7 +368,7 @@ std::variant<Options, ExitCode> parse_options(int argc, char** argv) {
 
 Result<std::string> output_path(const Options& options, const std::string& input) {
   if (options.output) return *options.output;
-  if (options.mode == Mode::compress) return input + std::string(options.codec != "lz4" ? kPtzSuffix : kLz4Suffix);
+  if (options.mode == Mode::compress) return input + std::string(options.codec ? kPtzSuffix : kLz4Suffix);
   for (const std::string_view suffix : {kLz4Suffix, kPtzSuffix}) {
     if (input.ends_with(suffix) && input.size() > suffix.size()) return input.substr(0, input.size() - suffix.size());
   }

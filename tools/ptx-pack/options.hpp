@@ -9,6 +9,7 @@
 #include <variant>
 #include <vector>
 
+#include "runtime/codec/format/codecs.hpp"
 #include "runtime/codec/select_backend.hpp"
 #include "support/sandbox.hpp"
 
@@ -58,8 +59,8 @@ struct Options {
   std::vector<int> devices = {0};    // empty: all there are
   std::optional<std::string> trace;  // file for the time line
   bool reproducible = false, high_ratio = false;
-  bool fast = false;          // of the codecs of LZ77 in .ptz
-  std::string codec = "lz4";  // or one of format::ptz_codecs()
+  bool fast = false;                       // of the codecs of LZ77 in .ptz
+  std::optional<format::PtzCoding> codec;  // empty: LZ4 frames
   std::string sandbox = std::string(kSandboxAuto);
 };
 

@@ -34,10 +34,10 @@ Result<void> extract_from_ptz(const InputFile& input, const ByteRange& range, fo
     return fail(fmt::format("the range begins or ends beyond the {} bytes that there are", raw_bytes), input.name());
   }
   const uint64_t block_bytes = uint64_t{1} << archive->header().block_bits;
-  const uint64_t each_bytes = 2 * block_bytes + codec::decoding_bytes(archive->header().codec, block_bytes);
+  const uint64_t each_bytes = 2 * block_bytes + codec::decoding_bytes(archive->header().coding, block_bytes);
   const uint64_t table_bytes = archive->block_count() * kTableEntryBytes;
   const uint64_t rest_bytes = memory.budget_bytes() - std::min(memory.budget_bytes(), table_bytes);
-  const size_t preferred = coder.batch_blocks(archive->header().codec, block_bytes);
+  const size_t preferred = coder.batch_blocks(archive->header().coding, block_bytes);
   const size_t at_a_time = std::clamp<uint64_t>(rest_bytes / each_bytes, 1, std::min(preferred, touched.size() + 1));
   const auto permit = memory.reserve(table_bytes + at_a_time * each_bytes);
   if (!permit) return tl::unexpected(permit.error());

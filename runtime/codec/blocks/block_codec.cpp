@@ -1,5 +1,7 @@
 #include "runtime/codec/blocks/block_codec.hpp"
 
+#include <functional>
+
 #include "kernels/lz77/abi.hpp"
 #include "runtime/codec/blocks/bbw_block.hpp"
 #include "runtime/codec/blocks/coded_stream.hpp"
@@ -11,8 +13,8 @@ namespace {
 
 using format::Bytes;
 using format::MutableBytes;
-using format::PtzCodec;
 using format::PtzCoder;
+using format::PtzCoding;
 using kernels::StreamStatus;
 using kernels::TransformOutcome;
 using ByteVector = std::vector<uint8_t>;
@@ -20,14 +22,20 @@ using ByteVector = std::vector<uint8_t>;
 constexpr size_t kCodingFixedBytes = 512u << 10;  // for tables
 
 struct EntropyCoder {
-  TransformOutcome (*encode)(Bytes raw, MutableBytes coded);
+  std::function<TransformOutcome(Bytes raw, MutableBytes coded)> encode;
   TransformOutcome (*decode)(Bytes coded, MutableBytes raw);
 };
 
 // The entropy coder for the streams of an LZ block.
-EntropyCoder coder_of(PtzCodec codec) {
+EntropyCoder coder_of(const PtzCoding& codec) {
   switch (format::row_of(codec).coder) {
     case PtzCoder::rans:
+      if (codec.chunked) {
+        return {[options = chunked_options(*codec.chunked)](Bytes raw, MutableBytes coded) {
+                  return cpu::rans_chunked_encode(raw, coded, options);
+                },
+                cpu::rans_chunked_decode};
+      }
       return {[](Bytes raw, MutableBytes coded) { return cpu::rans_warp_encode(raw, coded, {}); },
               cpu::rans_warp_decode};
     case PtzCoder::fse:
@@ -38,11 +46,11 @@ EntropyCoder coder_of(PtzCodec codec) {
   PTXKIT_CHECK(false, "a row of codecs.def has another coder");
 }
 
-bool is_bwt(PtzCodec codec) { return format::row_of(codec).model == format::PtzModel::bwt; }
+bool is_bwt(const PtzCoding& codec) { return format::row_of(codec).model == format::PtzModel::bwt; }
 
 }  // namespace
 
-ByteVector encode_block(PtzCodec codec, Bytes raw, MatchSearch search) {
+ByteVector encode_block(const PtzCoding& codec, Bytes raw, MatchSearch search) {
   if (is_bwt(codec)) return encode_bbw_block(raw);
   const EntropyCoder coder = coder_of(codec);
   ByteVector lz(kernels::lz_block_bound(raw.size()));
@@ -59,7 +67,7 @@ ByteVector encode_block(PtzCodec codec, Bytes raw, MatchSearch search) {
   return coded;
 }
 
-bool decode_block(PtzCodec codec, Bytes coded, MutableBytes raw) {
+bool decode_block(const PtzCoding& codec, Bytes coded, MutableBytes raw) {
   if (is_bwt(codec)) return decode_bbw_block(coded, raw);
   const EntropyCoder coder = coder_of(codec);
   if (coded.size() < kernels::kLzBlockHeaderBytes) return false;
@@ -77,10 +85,10 @@ bool decode_block(PtzCodec codec, Bytes coded, MutableBytes raw) {
 // LZ77 encoding: match finder entries for every position (cached for the next block), the LZ block, its coded form and
 // the growth of the vector. BWT encoding: the sorted suffixes of the block and of its half. BWT decoding: the steps of
 // the inverse walk.
-size_t encoding_bytes(PtzCodec codec, size_t raw_bytes) {
+size_t encoding_bytes(const PtzCoding& codec, size_t raw_bytes) {
   return (is_bwt(codec) ? 24 : 22) * raw_bytes + kCodingFixedBytes;
 }
-size_t decoding_bytes(PtzCodec codec, size_t raw_bytes) {
+size_t decoding_bytes(const PtzCoding& codec, size_t raw_bytes) {
   return (is_bwt(codec) ? 9 : 6) * raw_bytes + kCodingFixedBytes;
 }
 

@@ -14,13 +14,14 @@ enum class MatchSearch { chains, tables };
 
 // Encodes `raw`, 1 to 2^kPtzMaxBlockBits bytes. Returns an empty vector if the coded form would not be shorter. The
 // bytes are the same on every run and machine.
-std::vector<uint8_t> encode_block(format::PtzCodec codec, format::Bytes raw, MatchSearch search = MatchSearch::chains);
+std::vector<uint8_t> encode_block(const format::PtzCoding& codec, format::Bytes raw,
+                                  MatchSearch search = MatchSearch::chains);
 
 // Decodes `coded` into exactly `raw`. False if `coded` is damaged; writes nothing outside `raw`.
-bool decode_block(format::PtzCodec codec, format::Bytes coded, format::MutableBytes raw);
+bool decode_block(const format::PtzCoding& codec, format::Bytes coded, format::MutableBytes raw);
 
 // The memory that the two functions need at most for a block of `raw_bytes`, beside `raw` and `coded`, in bytes.
-size_t encoding_bytes(format::PtzCodec codec, size_t raw_bytes);
-size_t decoding_bytes(format::PtzCodec codec, size_t raw_bytes);
+size_t encoding_bytes(const format::PtzCoding& codec, size_t raw_bytes);
+size_t decoding_bytes(const format::PtzCoding& codec, size_t raw_bytes);
 
 }  // namespace ptxkit::codec

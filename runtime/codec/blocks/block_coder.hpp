@@ -44,7 +44,7 @@ class BlockCoder {
   // For users: "cpu, 16 threads", "cuda, device 0, NVIDIA H200, …".
   virtual std::string description() const = 0;
   // The number of blocks of up to `raw_bytes` bytes that keeps the coder busy, for encoding and decoding.
-  virtual size_t batch_blocks(format::PtzCodec codec, size_t raw_bytes) = 0;
+  virtual size_t batch_blocks(const format::PtzCoding& codec, size_t raw_bytes) = 0;
   // The largest number of blocks that are coded at a time in host memory, each in encoding_bytes or decoding_bytes.
   // Blocks on a device do not count.
   virtual size_t blocks_in_host_memory() const = 0;
@@ -55,9 +55,9 @@ class BlockCoder {
   virtual bool is_starting_device() const { return false; }
 
   // An error means that the coder failed. A damaged block is not an error: decode() sets its `good` to false.
-  virtual Result<void> encode(format::PtzCodec codec, std::span<BlockToEncode> blocks,
+  virtual Result<void> encode(const format::PtzCoding& codec, std::span<BlockToEncode> blocks,
                               MatchSearch search = MatchSearch::chains) = 0;
-  virtual Result<void> decode(format::PtzCodec codec, std::span<BlockToDecode> blocks) = 0;
+  virtual Result<void> decode(const format::PtzCoding& codec, std::span<BlockToDecode> blocks) = 0;
 };
 
 }  // namespace ptxkit::codec

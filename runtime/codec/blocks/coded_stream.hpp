@@ -6,9 +6,11 @@
 #include <array>
 #include <vector>
 
+#include "kernels/entropy/rans_format.hpp"
 #include "kernels/lz77/abi.hpp"
 #include "kernels/transform_abi.hpp"
 #include "runtime/codec/format/byte_stream.hpp"
+#include "runtime/codec/format/codecs.hpp"
 
 namespace ptxkit::codec {
 
@@ -23,6 +25,11 @@ inline void append_u32(std::vector<uint8_t>& to, uint32_t value) {
 inline std::array<size_t, kernels::kLzStreams> lz_stream_sizes(const uint8_t* header) {
   const size_t literals = read_u32(header + 4), matches = read_u32(header + 8), flag_words = read_u32(header + 12);
   return {4 * flag_words, literals, matches, matches, matches};
+}
+
+// The options of the encoder of rANS `chunked`, on the CPU and in kernels.
+inline kernels::RansChunkedOptions chunked_options(const format::ChunkedRans& form) {
+  return {.lanes = form.lanes, .chunk_bytes = form.chunk_bytes};
 }
 
 inline constexpr uint32_t kStreamStoredRaw = 1u << 31;  // flag in the size

@@ -11,15 +11,15 @@ constexpr size_t kBlocksPerThread = 4;
 
 std::string CpuBlocks::description() const { return "cpu, " + plural(executor_.thread_count(), "thread"); }
 
-size_t CpuBlocks::batch_blocks(format::PtzCodec, size_t) { return kBlocksPerThread * executor_.thread_count(); }
+size_t CpuBlocks::batch_blocks(const format::PtzCoding&, size_t) { return kBlocksPerThread * executor_.thread_count(); }
 
-Result<void> CpuBlocks::encode(format::PtzCodec codec, std::span<BlockToEncode> blocks, MatchSearch search) {
+Result<void> CpuBlocks::encode(const format::PtzCoding& codec, std::span<BlockToEncode> blocks, MatchSearch search) {
   executor_.for_each(blocks.size(),
                      [&](size_t i, unsigned) { blocks[i].coded = encode_block(codec, blocks[i].raw, search); });
   return {};
 }
 
-Result<void> CpuBlocks::decode(format::PtzCodec codec, std::span<BlockToDecode> blocks) {
+Result<void> CpuBlocks::decode(const format::PtzCoding& codec, std::span<BlockToDecode> blocks) {
   executor_.for_each(blocks.size(),
                      [&](size_t i, unsigned) { blocks[i].good = decode_block(codec, blocks[i].coded, blocks[i].raw); });
   return {};

@@ -12,11 +12,11 @@ class CpuBlocks final : public BlockCoder {
   explicit CpuBlocks(Executor& executor) : executor_(executor) {}
 
   std::string description() const override;
-  size_t batch_blocks(format::PtzCodec codec, size_t raw_bytes) override;
+  size_t batch_blocks(const format::PtzCoding& codec, size_t raw_bytes) override;
   size_t blocks_in_host_memory() const override { return executor_.thread_count(); }
   bool may_use_device() const override { return false; }
-  Result<void> encode(format::PtzCodec codec, std::span<BlockToEncode> blocks, MatchSearch search) override;
-  Result<void> decode(format::PtzCodec codec, std::span<BlockToDecode> blocks) override;
+  Result<void> encode(const format::PtzCoding& codec, std::span<BlockToEncode> blocks, MatchSearch search) override;
+  Result<void> decode(const format::PtzCoding& codec, std::span<BlockToDecode> blocks) override;
 
  private:
   Executor& executor_;

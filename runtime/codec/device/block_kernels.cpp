@@ -14,7 +14,7 @@
 namespace ptxkit::codec {
 namespace {
 
-using format::PtzCodec;
+using format::PtzCoding;
 
 // Processes blocks in groups of up to `most_blocks`, smaller ones if a queue would stay idle, and deals the groups to
 // the queues in turn.
@@ -55,7 +55,7 @@ void discard_result(BlockToDecode& block) { block.good = false; }
 
 }  // namespace
 
-BlockPipeline& BlockKernels::Device::pipeline(PtzCodec codec) {
+BlockPipeline& BlockKernels::Device::pipeline(const PtzCoding& codec) {
   auto& made = pipelines[codec];
   if (!made) {
     made = format::row_of(codec).model == format::PtzModel::bwt ? make_bbw_pipeline(*machine, executor)
@@ -64,7 +64,7 @@ BlockPipeline& BlockKernels::Device::pipeline(PtzCodec codec) {
   return *made;
 }
 
-size_t BlockKernels::Device::batch_blocks(PtzCodec codec, size_t raw_bytes) {
+size_t BlockKernels::Device::batch_blocks(const PtzCoding& codec, size_t raw_bytes) {
   BlockPipeline& way = pipeline(codec);
   const size_t at_once = std::max(way.encoded_at_once(raw_bytes), way.decoded_at_once(raw_bytes));
   return std::max<size_t>(2, at_once) * machine->queue_count();
@@ -86,7 +86,7 @@ std::string BlockKernels::description() const {
   return all;
 }
 
-size_t BlockKernels::batch_blocks(PtzCodec codec, size_t raw_bytes) {
+size_t BlockKernels::batch_blocks(const PtzCoding& codec, size_t raw_bytes) {
   size_t count = 0;
   for (Device& device : devices_) count += device.batch_blocks(codec, raw_bytes);
   return count;
@@ -101,7 +101,8 @@ void BlockKernels::failed(Device& device, Error error) {
 }
 
 template <class Block, class Work>
-Result<void> BlockKernels::on_devices(PtzCodec codec, std::span<Block> blocks, size_t raw_bytes, const Work& work) {
+Result<void> BlockKernels::on_devices(const PtzCoding& codec, std::span<Block> blocks, size_t raw_bytes,
+                                      const Work& work) {
   std::mutex mutex;
   std::condition_variable changed;
   std::vector<std::span<Block>> open{blocks};  // taken by no device
@@ -146,7 +147,7 @@ Result<void> BlockKernels::on_devices(PtzCodec codec, std::span<Block> blocks, s
   return tl::unexpected(*lost->error);
 }
 
-Result<void> BlockKernels::encode(PtzCodec codec, std::span<BlockToEncode> blocks, MatchSearch search) {
+Result<void> BlockKernels::encode(const PtzCoding& codec, std::span<BlockToEncode> blocks, MatchSearch search) {
   const size_t raw_bytes = largest_raw_bytes(blocks);
   return on_devices(codec, blocks, raw_bytes, [&](Device& device, std::span<BlockToEncode> part) {
     BlockPipeline& way = device.pipeline(codec);
@@ -154,7 +155,7 @@ Result<void> BlockKernels::encode(PtzCodec codec, std::span<BlockToEncode> block
   });
 }
 
-Result<void> BlockKernels::decode(PtzCodec codec, std::span<BlockToDecode> blocks) {
+Result<void> BlockKernels::decode(const PtzCoding& codec, std::span<BlockToDecode> blocks) {
   const size_t block_bytes = largest_bytes(blocks);
   return on_devices(codec, blocks, block_bytes, [&](Device& device, std::span<BlockToDecode> part) {
     BlockPipeline& way = device.pipeline(codec);

@@ -13,7 +13,7 @@
 namespace ptxkit::codec {
 namespace {
 
-using format::PtzCodec;
+using format::PtzCoding;
 using kernels::StreamStatus;
 
 constexpr size_t kStreams = kernels::kLzStreams;
@@ -115,9 +115,16 @@ struct EntropyKernels {
   std::vector<uint32_t> encoder_options;
 };
 
-EntropyKernels kernels_of(PtzCodec codec) {
+EntropyKernels kernels_of(const PtzCoding& codec) {
   switch (format::row_of(codec).coder) {
     case format::PtzCoder::rans: {
+      if (codec.chunked) {
+        const kernels::RansChunkedOptions options = chunked_options(*codec.chunked);
+        return {kernels::kRansChunkedEncode,
+                kernels::kRansChunkedDecode,
+                32 * kernels::kRansDecodeWarps,
+                {options.scale_bits, options.lanes, options.chunk_bytes}};
+      }
       const kernels::RansWarpOptions options;
       return {kernels::kRansWarpEncode,
               kernels::kRansWarpDecode,
@@ -142,7 +149,7 @@ struct EncodedStream {
 
 class LzPipeline final : public BlockPipeline {
  public:
-  LzPipeline(Machine& machine, Executor& executor, PtzCodec codec)
+  LzPipeline(Machine& machine, Executor& executor, const PtzCoding& codec)
       : machine_(machine),
         executor_(executor),
         coder_(kernels_of(codec)),
@@ -412,7 +419,7 @@ Result<void> LzPipeline::collect_raw(unsigned queue, std::span<BlockToDecode> bl
 
 }  // namespace
 
-std::unique_ptr<BlockPipeline> make_lz_pipeline(Machine& machine, Executor& executor, PtzCodec codec) {
+std::unique_ptr<BlockPipeline> make_lz_pipeline(Machine& machine, Executor& executor, const PtzCoding& codec) {
   return std::make_unique<LzPipeline>(machine, executor, codec);
 }
 

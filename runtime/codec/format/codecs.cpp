@@ -2,6 +2,11 @@
 #include "runtime/codec/format/codecs.hpp"
 
 #include <algorithm>
+#include <array>
+#include <charconv>
+#include <set>
+
+#include <fmt/format.h>
 
 #include "support/check.hpp"
 
@@ -13,6 +18,42 @@ constexpr PtzCodecRow kCodecs[] = {
   {PtzCodec::enumerator, name, PtzModel::model, PtzCoder::coder, block_bits, summary},
 #include "runtime/codec/format/codecs.def"
 };
+
+// Pinned: bits 2 and 3 of the header's byte of options are an index of the first list, bits 0 and 1 of the second.
+constexpr std::array<uint32_t, 3> kLanes = {4, 8, 32};
+constexpr std::array<uint32_t, 4> kChunkBytes = {1u << 10, 4u << 10, 8u << 10, 16u << 10};
+constexpr uint8_t kChunkedFlag = 1u << 4;
+
+template <size_t Count>
+std::optional<size_t> index_in(const std::array<uint32_t, Count>& values, uint32_t value) {
+  const auto found = std::ranges::find(values, value);
+  return found == values.end() ? std::nullopt : std::optional(static_cast<size_t>(found - values.begin()));
+}
+
+std::optional<uint32_t> number_in(std::string_view text) {
+  uint32_t number = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
+  return error == std::errc{} && end == text.data() + text.size() ? std::optional(number) : std::nullopt;
+}
+
+// One option, as in "lanes=8". Returns what is wrong with it, or an empty string.
+std::string read_option(std::string_view option, ChunkedRans& form) {
+  const size_t equals = std::min(option.find('='), option.size());
+  const std::string_view name = option.substr(0, equals), value = option.substr(std::min(equals + 1, option.size()));
+  if (name == "lanes") {
+    form.lanes = number_in(value).value_or(0);
+    return index_in(kLanes, form.lanes) ? "" : fmt::format("expected lanes=4, lanes=8 or lanes=32, found '{}'", option);
+  }
+  if (name == "chunk") {
+    const bool has_unit = value.ends_with('K') || value.ends_with('k');
+    const uint32_t kibibytes = has_unit ? number_in(value.substr(0, value.size() - 1)).value_or(0) : 0;
+    form.chunk_bytes = kibibytes <= 16 ? kibibytes << 10 : 0;
+    return index_in(kChunkBytes, form.chunk_bytes)
+               ? ""
+               : fmt::format("expected chunk=1K, chunk=4K, chunk=8K or chunk=16K, found '{}'", option);
+  }
+  return fmt::format("expected the options lanes= and chunk=, found '{}'", option);
+}
 
 }  // namespace
 
@@ -28,8 +69,8 @@ const PtzCodecRow* find_ptz_codec(uint8_t number) {
   return found == std::end(kCodecs) ? nullptr : found;
 }
 
-const PtzCodecRow& row_of(PtzCodec codec) {
-  const PtzCodecRow* const row = find_ptz_codec(static_cast<uint8_t>(codec));
+const PtzCodecRow& row_of(const PtzCoding& coding) {
+  const PtzCodecRow* const row = find_ptz_codec(static_cast<uint8_t>(coding.codec));
   PTXKIT_CHECK(row != nullptr, "a header with another codec is refused");
   return *row;
 }
@@ -38,6 +79,59 @@ std::string ptz_codec_names() {
   std::string names;
   for (const PtzCodecRow& row : kCodecs) names.append(names.empty() ? "" : ", ").append(row.name);
   return names;
+}
+
+Result<PtzCoding> parse_ptz_coding(std::string_view text) {
+  const size_t colon = text.find(':');
+  const PtzCodecRow* const row = find_ptz_codec(text.substr(0, colon));
+  if (row == nullptr) return fail(fmt::format("expected {}, found '{}'", ptz_codec_names(), text.substr(0, colon)));
+  if (colon == text.npos) return row->codec;
+  if (!row->has_chunked_form())
+    return fail(fmt::format("{} has no options, found '{}'", row->name, text.substr(colon)));
+  ChunkedRans form;
+  std::set<std::string_view> seen;
+  std::string_view left = text.substr(colon + 1);
+  for (bool more = true; more;) {
+    const std::string_view option = left.substr(0, left.find(','));
+    if (const std::string wrong = read_option(option, form); !wrong.empty())
+      return fail(fmt::format("{}: {}", row->name, wrong));
+    const std::string_view name = option.substr(0, option.find('='));
+    if (!seen.insert(name).second) return fail(fmt::format("{}: expected {}= once, found '{}'", row->name, name, text));
+    more = option.size() != left.size();
+    if (more) left.remove_prefix(option.size() + 1);
+  }
+  return PtzCoding(row->codec, form);
+}
+
+std::string name_of(const PtzCoding& coding) {
+  std::string name(row_of(coding).name);
+  if (coding.chunked)
+    name += fmt::format(":lanes={},chunk={}K", coding.chunked->lanes, coding.chunked->chunk_bytes >> 10);
+  return name;
+}
+
+std::vector<PtzCoding> ptz_codings(PtzCodec codec) {
+  std::vector<PtzCoding> all{codec};
+  if (!row_of(codec).has_chunked_form()) return all;
+  for (const uint32_t lanes : kLanes)
+    for (const uint32_t chunk_bytes : kChunkBytes) all.emplace_back(codec, ChunkedRans{lanes, chunk_bytes});
+  return all;
+}
+
+uint8_t option_byte(const PtzCoding& coding) {
+  if (!coding.chunked) return 0;
+  const auto lanes = index_in(kLanes, coding.chunked->lanes),
+             chunk = index_in(kChunkBytes, coding.chunked->chunk_bytes);
+  PTXKIT_CHECK(lanes && chunk && row_of(coding).has_chunked_form(), "the codec has these options");
+  return static_cast<uint8_t>(kChunkedFlag | *lanes << 2 | *chunk);
+}
+
+std::optional<PtzCoding> read_ptz_coding(uint8_t codec, uint8_t options) {
+  const PtzCodecRow* const row = find_ptz_codec(codec);
+  if (row == nullptr) return std::nullopt;
+  for (const PtzCoding& coding : ptz_codings(row->codec))
+    if (option_byte(coding) == options) return coding;
+  return std::nullopt;
 }
 
 }  // namespace ptxkit::format

@@ -59,8 +59,9 @@ std::string read_header(Bytes from, PtzHeader& header) {
   if (from[6] < kPtzMinBlockBits || from[6] > kPtzMaxBlockBits) {
     return "expected a block size of 2^12 to 2^20, found 2^" + std::to_string(from[6]);
   }
-  if (from[7] != 0) return "a reserved byte is not 0";
-  header = {static_cast<PtzCodec>(from[5]), from[6]};
+  const auto coding = read_ptz_coding(from[5], from[7]);
+  if (!coding) return fmt::format("codec {} has no options 0x{:02x}", from[5], from[7]);
+  header = {*coding, from[6]};
   return {};
 }
 
@@ -99,7 +100,8 @@ Result<void> PtzWriter::put(Bytes bytes) {
 Result<void> PtzWriter::begin() {
   ByteVector bytes;
   append(bytes, kPtzMagic);
-  for (const unsigned byte : {unsigned{kPtzVersion}, static_cast<unsigned>(header_.codec), header_.block_bits, 0u})
+  for (const unsigned byte : {unsigned{kPtzVersion}, static_cast<unsigned>(header_.coding.codec), header_.block_bits,
+                              unsigned{option_byte(header_.coding)}})
     bytes.push_back(static_cast<uint8_t>(byte));
   append(bytes, ptz_checksum(bytes));
   return put(bytes);

@@ -24,7 +24,7 @@ inline constexpr unsigned kPtzMinBlockBits = 12, kPtzMaxBlockBits = 20;
 inline constexpr uint32_t kPtzStoredRaw = 1u << 31;  // flag in a stored size
 
 struct PtzHeader {
-  PtzCodec codec = PtzCodec::lzr;
+  PtzCoding coding;
   unsigned block_bits = 18;  // log2 of the size of every block but the last
 };
 

@@ -20,10 +20,10 @@ std::string_view name_of(BlockSide side) {
   return side == BlockSide::cpu ? "the CPU" : side == BlockSide::device ? "the GPU" : "both";
 }
 
-std::string work_name(format::PtzCodec codec, MatchSearch search) {
-  return fmt::format("{} compress{}", format::row_of(codec).name, search == MatchSearch::tables ? "-1" : "");
+std::string work_name(const format::PtzCoding& codec, MatchSearch search) {
+  return fmt::format("{} compress{}", format::name_of(codec), search == MatchSearch::tables ? "-1" : "");
 }
-std::string work_name(format::PtzCodec codec) { return fmt::format("{} decompress", format::row_of(codec).name); }
+std::string work_name(const format::PtzCoding& codec) { return fmt::format("{} decompress", format::name_of(codec)); }
 
 std::string block_rates_path(const std::string& calibration_path) {
   return calibration_path.empty() ? std::string() : calibration_path + ".blocks";

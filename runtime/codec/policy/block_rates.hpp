@@ -25,8 +25,8 @@ struct BlockRates {
   std::map<std::string, SideRates> rates;  // by work, as in "lzr compress", "lzr compress-1", "bbw decompress"
 };
 
-std::string work_name(format::PtzCodec codec, MatchSearch search);  // of encoding
-std::string work_name(format::PtzCodec codec);                      // of decoding
+std::string work_name(const format::PtzCoding& codec, MatchSearch search);  // of encoding
+std::string work_name(const format::PtzCoding& codec);                      // of decoding
 
 // Beside the rates of LZ4, in a file of its own, so that neither has to be there or whole for the other. Empty for "".
 std::string block_rates_path(const std::string& calibration_path);

@@ -67,7 +67,7 @@ Result<PtzPlan> plan(const PtzHeader& header, BlockCoder& coder, const StreamLim
   const uint64_t block_bytes = uint64_t{1} << header.block_bits, each_bytes = 2 * block_bytes + sizeof(Job);
   const uint64_t depth = std::min(limits.prefetch, kMostPrefetch) + 1, in_host_memory = coder.blocks_in_host_memory();
   if (in_host_memory == 0) coding_bytes = 0;
-  uint64_t count = coder.batch_blocks(header.codec, block_bytes);
+  uint64_t count = coder.batch_blocks(header.coding, block_bytes);
   PtzPlan plan{.block_count = 0,
                .limits = {memory, 0, 0, limits.stop, 0, limits.trace},
                .table_bytes = scheduler::Ledger::kUnlimited};
@@ -99,7 +99,7 @@ Result<void> encode_all(std::span<Job> jobs, const PtzHeader& header, Executor& 
   std::vector<BlockToEncode> blocks;
   blocks.reserve(jobs.size());
   for (const Job& job : jobs) blocks.push_back({job.raw});
-  if (auto done = coder.encode(header.codec, blocks, search); !done) return done;
+  if (auto done = coder.encode(header.coding, blocks, search); !done) return done;
   executor.for_each(jobs.size(), [&](size_t i, unsigned) {
     jobs[i].stored = std::move(blocks[i].coded);
     finish_encoding(jobs[i]);
@@ -116,7 +116,7 @@ Result<void> decode_all(std::span<Job> jobs, const PtzHeader& header, Executor& 
     blocks.push_back({jobs[i].stored, jobs[i].raw});
     owners.push_back(i);
   }
-  if (auto done = coder.decode(header.codec, blocks); !done) return done;
+  if (auto done = coder.decode(header.coding, blocks); !done) return done;
   std::vector<char> good(jobs.size(), 1);
   for (size_t i = 0; i < blocks.size(); ++i) good[owners[i]] = blocks[i].good;
   executor.for_each(jobs.size(), [&](size_t i, unsigned) { finish_decoding(jobs[i], good[i] != 0); });
@@ -132,7 +132,7 @@ Result<StreamTotals> compress_ptz(format::ByteSource& source, format::ByteSink& 
   scheduler::Ledger& memory = options.limits.memory != nullptr ? *options.limits.memory : unlimited;
   CpuBlocks on_executor(executor);
   BlockCoder& coder = options.coder != nullptr ? *options.coder : on_executor;
-  const auto planned = plan(header, coder, options.limits, memory, encoding_bytes(header.codec, block_bytes));
+  const auto planned = plan(header, coder, options.limits, memory, encoding_bytes(header.coding, block_bytes));
   if (!planned) return tl::unexpected(planned.error());
   format::PtzWriter writer(sink, header, planned->table_bytes);
   if (auto done = writer.begin(); !done) return tl::unexpected(done.error());
@@ -181,7 +181,7 @@ Result<StreamTotals> decompress_ptz(format::ByteSource& source, format::ByteSink
   scheduler::Ledger& memory = options.limits.memory != nullptr ? *options.limits.memory : unlimited;
   CpuBlocks on_executor(executor);
   BlockCoder& coder = options.coder != nullptr ? *options.coder : on_executor;
-  const auto planned = plan(*header, coder, options.limits, memory, decoding_bytes(header->codec, block_bytes));
+  const auto planned = plan(*header, coder, options.limits, memory, decoding_bytes(header->coding, block_bytes));
   if (!planned) return tl::unexpected(planned.error());
   StreamTotals totals;
   totals.frame_count = 1;

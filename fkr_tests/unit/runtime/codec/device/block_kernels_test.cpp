@@ -117,7 +117,7 @@ class TwoQueues final : public Machine {
   std::unique_ptr<Machine> queues_[2] = {emulator(), emulator()};
 };
 
-std::vector<Bytes> coded_blocks(format::PtzCodec codec, size_t count, size_t raw_bytes) {
+std::vector<Bytes> coded_blocks(const format::PtzCoding& codec, size_t count, size_t raw_bytes) {
   std::vector<Bytes> all;
   for (size_t i = 0; i < count; ++i) {
     all.push_back(encode_block(codec, testing::matchable_bytes(raw_bytes, static_cast<int>(i))));
@@ -127,7 +127,7 @@ std::vector<Bytes> coded_blocks(format::PtzCodec codec, size_t count, size_t raw
 
 TEST(BlockKernels, GiveTheBytesOfTheCpu) {
   BlockKernels kernels = emulated();
-  for (const format::PtzCodec codec : testing::ptz_codecs()) {
+  for (const format::PtzCoding& codec : testing::ptz_codecs()) {
     for (const MatchSearch search : {MatchSearch::chains, MatchSearch::tables}) {
       testing::expect_blocks_as_on_the_cpu(
           kernels, codec,
@@ -137,9 +137,24 @@ TEST(BlockKernels, GiveTheBytesOfTheCpu) {
   }
 }
 
+// Literals of several chunks that shrink, so that lanes and chunk sizes are in the bytes.
+TEST(BlockKernels, ChunkedStreamsAreOfTheLanesAndChunksAskedFor) {
+  BlockKernels kernels = emulated();
+  Bytes raw = testing::random_bytes(40000, 1);
+  for (uint8_t& byte : raw) byte = static_cast<uint8_t>((byte & 15) * (byte >> 4));
+  std::set<Bytes> seen;
+  for (const format::ChunkedRans form :
+       {format::ChunkedRans{4, 1024}, {8, 4096}, {32, 8192}, {4, 16384}, {8, 16384}, {32, 16384}}) {
+    const format::PtzCoding coding(format::PtzCodec::lzr, form);
+    testing::expect_blocks_as_on_the_cpu(kernels, coding, {raw});
+    EXPECT_TRUE(seen.insert(encode_block(coding, raw)).second) << format::name_of(coding);
+  }
+  testing::expect_damage_as_on_the_cpu(kernels, {format::PtzCodec::lzr, format::ChunkedRans{8, 4096}}, raw, 4);
+}
+
 // A batch has as many blocks as all machines take together, so every machine has work.
 TEST(BlockKernels, OfTwoMachinesGiveTheSameBytes) {
-  for (const format::PtzCodec codec : testing::ptz_codecs()) {
+  for (const format::PtzCoding& codec : testing::ptz_codecs()) {
     std::vector<testing::RecordedLaunch> launches[2];
     std::vector<std::unique_ptr<Machine>> machines;
     for (auto& of_one : launches) machines.push_back(std::make_unique<SmallMachine>(of_one, 1u << 30, 1400));
@@ -154,7 +169,7 @@ TEST(BlockKernels, OfTwoMachinesGiveTheSameBytes) {
 
 TEST(BlockKernels, JudgeDamageAsTheCpuDoes) {
   BlockKernels kernels = emulated();
-  for (const format::PtzCodec codec : testing::ptz_codecs()) {
+  for (const format::PtzCoding& codec : testing::ptz_codecs()) {
     testing::expect_damage_as_on_the_cpu(kernels, codec, testing::matchable_bytes(3000, 2), 24);
   }
 }
@@ -164,16 +179,16 @@ TEST(BlockKernels, AllocateWhatTheKernelsDeclare) {
   std::vector<testing::RecordedLaunch> launches;
   BlockKernels kernels = kernels_on(std::make_unique<SmallMachine>(launches, 1u << 30));
   std::set<std::string> seen;
-  for (const format::PtzCodec codec : testing::ptz_codecs()) {
+  for (const format::PtzCoding& codec : testing::ptz_codecs()) {
     testing::expect_declared_blocks(kernels, codec, launches, 9, 0, {4096, 4112, 700, 9001});
     for (const auto& launch : launches) seen.insert(launch.kernel);
   }
-  EXPECT_EQ(seen.size(), 19u);  // the number of kernels in the pipelines
+  EXPECT_EQ(seen.size(), 21u);  // the number of kernels in the pipelines
 }
 
 // Region indices: stream sizes of the demultiplexer; statuses of the sort, statuses and sizes of the zero runs.
 TEST(BlockKernels, SizesThatCannotBeAreNotBelieved) {
-  const auto message_of = [](format::PtzCodec codec, size_t region) {
+  const auto message_of = [](const format::PtzCoding& codec, size_t region) {
     BlockKernels kernels = kernels_on(std::make_unique<testing::LyingMachine>(emulator(), region));
     const Bytes raw(1000, 'x');
     BlockToEncode blocks[] = {{raw}};
@@ -203,7 +218,7 @@ TEST(BlockKernels, AGroupIsOneSubmissionOfBuffersThatAreUsedAgain) {
   std::vector<testing::RecordedLaunch> launches;
   BlockKernels kernels = kernels_on(std::make_unique<SmallMachine>(launches, 1u << 30, 11000));
   const Bytes raw = testing::matchable_bytes(5000, 1);
-  for (const format::PtzCodec codec : testing::ptz_codecs()) {
+  for (const format::PtzCoding& codec : testing::ptz_codecs()) {
     if (codec == format::PtzCodec::bbw) continue;
     launches.clear();
     BlockToEncode blocks[] = {{raw}, {raw}, {raw}};
@@ -235,7 +250,7 @@ TEST(BlockKernels, GroupsOfBbwAreWhatFitsAQueue) {
 // hold.
 TEST(BlockKernels, BlocksOfLz77AreDecodedInGroups) {
   const std::vector<uint32_t> twos = {2, 2, 1};
-  for (const format::PtzCodec codec : testing::ptz_codecs()) {
+  for (const format::PtzCoding& codec : testing::ptz_codecs()) {
     if (codec == format::PtzCodec::bbw) continue;
     for (const auto& [queue_bytes, launch_bytes] :
          {std::pair(size_t{1} << 30, size_t{5000}), std::pair(size_t{30000}, size_t{1} << 20)}) {
@@ -275,7 +290,7 @@ TEST(BlockKernels, AQueueBeginsItsNextGroupAsSoonAsItsLastIsCollected) {
 
 // The copies up of all queues share a stream: one that waits for a kernel would delay the other queues.
 TEST(BlockKernels, NoCopyUpWaitsForAKernelOfItsGroup) {
-  for (const format::PtzCodec codec : testing::ptz_codecs()) {
+  for (const format::PtzCoding& codec : testing::ptz_codecs()) {
     TwoQueues::Log log;
     BlockKernels kernels = kernels_on(std::make_unique<TwoQueues>(log));
     testing::expect_blocks_as_on_the_cpu(kernels, codec, std::vector<Bytes>(3, testing::matchable_bytes(600, 1)));
@@ -290,7 +305,7 @@ TEST(BlockKernels, NoCopyUpWaitsForAKernelOfItsGroup) {
 }
 
 TEST(BlockKernels, AFailureOfAnyCallIsTheResultAndLeavesNothingUnderWay) {
-  for (const format::PtzCodec codec : {format::PtzCodec::lzr, format::PtzCodec::bbw}) {
+  for (const format::PtzCoding codec : {format::PtzCodec::lzr, format::PtzCodec::bbw}) {
     TwoQueues::Log log;
     const std::vector<Bytes> raws(3, testing::matchable_bytes(300, 1));
     const Bytes coded = encode_block(codec, raws[0]);
@@ -330,7 +345,7 @@ TEST(BlockKernels, AFailureOfAnyCallIsTheResultAndLeavesNothingUnderWay) {
 }
 
 TEST(BlockKernels, ABlockThatFitsNoQueueIsAnError) {
-  for (const format::PtzCodec codec : testing::ptz_codecs()) {
+  for (const format::PtzCoding& codec : testing::ptz_codecs()) {
     std::vector<testing::RecordedLaunch> launches;
     BlockKernels kernels = kernels_on(std::make_unique<SmallMachine>(launches, 10000));
     const Bytes raw = testing::matchable_bytes(3000, 1), coded = encode_block(codec, raw);

@@ -26,6 +26,7 @@ namespace ptxkit::codec {
 namespace {
 
 using format::PtzCodec;
+using format::PtzCoding;
 using ::testing::HasSubstr;
 using ByteVector = std::vector<uint8_t>;
 
@@ -50,7 +51,7 @@ class ScheduledPtz : public ::testing::Test {
     };
     return request;
   }
-  Result<ByteVector> packed(PtzCodec codec, BlockCoder* coder, const StreamLimits& limits = {}) {
+  Result<ByteVector> packed(const PtzCoding& codec, BlockCoder* coder, const StreamLimits& limits = {}) {
     format::MemorySource source(raw_, "raw");
     format::MemorySink sink;
     const auto done =
@@ -69,7 +70,7 @@ class ScheduledPtz : public ::testing::Test {
     Result<ByteVector> file, raw;
   };
   // There and back through a coder of its own.
-  Outcome round_trip(PtzCodec codec, const BackendRequest& request, const StreamLimits& limits = {}) {
+  Outcome round_trip(const PtzCoding& codec, const BackendRequest& request, const StreamLimits& limits = {}) {
     auto coder = select_block_coder(request, executor_);
     if (!coder) return {tl::unexpected(coder.error()), tl::unexpected(coder.error())};
     auto file = packed(codec, coder->get(), limits);
@@ -84,7 +85,7 @@ class ScheduledPtz : public ::testing::Test {
     state_.failing_code = code;
     state_.failing_device = device;
   }
-  void expect_right(PtzCodec codec, const Outcome& outcome) {
+  void expect_right(const PtzCoding& codec, const Outcome& outcome) {
     EXPECT_TRUE(outcome.file.value() == packed(codec, nullptr).value());
     EXPECT_TRUE(outcome.raw.value() == raw_);
   }
@@ -104,12 +105,12 @@ class ScheduledPtz : public ::testing::Test {
 };
 
 TEST_F(ScheduledPtz, EveryPolicyGivesTheSameBytesOfEveryCodec) {
-  for (const PtzCodec codec : testing::ptz_codecs()) {
+  for (const PtzCoding& codec : testing::ptz_codecs()) {
     for (const auto& [name, policy, uses_driver] :
          {std::tuple("auto", Policy::cpu, false), std::tuple("auto", Policy::gpu, true),
           std::tuple("auto", Policy::mixed, true), std::tuple("cuda", Policy::automatic, true),
           std::tuple("cpu", Policy::automatic, false), std::tuple("emulator", Policy::automatic, false)}) {
-      SCOPED_TRACE(fmt::format("{} {} {}", format::row_of(codec).name, name, static_cast<int>(policy)));
+      SCOPED_TRACE(fmt::format("{} {} {}", format::name_of(codec), name, static_cast<int>(policy)));
       state_ = testing::FakeCuda{};
       expect_right(codec, round_trip(codec, request(name, policy)));
       EXPECT_EQ(state_.calls["cuInit"], uses_driver ? 1 : 0);
@@ -161,11 +162,11 @@ TEST_F(ScheduledPtz, AFailureOfAnyDriverCallEndsInTheSameBytesOrAnErrorThatNames
 }
 
 TEST_F(ScheduledPtz, ADeviceThatIsLostHalfWayChangesNoBytesOfAnyCodec) {
-  for (const PtzCodec codec : testing::ptz_codecs()) {
+  for (const PtzCoding& codec : testing::ptz_codecs()) {
     inject("", 0, 0);
     expect_right(codec, round_trip(codec, request("cuda", Policy::gpu)));
     for (const char* function : {"cuLaunchKernel", "cuMemcpyHtoDAsync_v2", "cuEventSynchronize"}) {
-      SCOPED_TRACE(fmt::format("{} {}", format::row_of(codec).name, function));
+      SCOPED_TRACE(fmt::format("{} {}", format::name_of(codec), function));
       const int count = state_.calls[function];
       inject(function, count / 2, 719);
       expect_right(codec, round_trip(codec, request("auto", Policy::gpu)));

@@ -44,6 +44,7 @@ namespace ptxkit::codec {
 namespace {
 
 using format::PtzCodec;
+using format::PtzCoding;
 using ::testing::HasSubstr;
 using ByteVector = std::vector<uint8_t>;
 
@@ -59,7 +60,7 @@ size_t peak_of(const Run& run) {
 }
 
 TEST(PtzMemory, CodersTakeNoMoreThanTheySay) {
-  for (const PtzCodec codec : testing::ptz_codecs()) {
+  for (const PtzCoding& codec : testing::ptz_codecs()) {
     for (const size_t size : {size_t{4096}, size_t{1} << 18, size_t{1} << 20}) {
       ByteVector alternating(size);  // the sort examines every second suffix first
       for (size_t i = 0; i < size; ++i) alternating[i] = static_cast<uint8_t>(i % 2 * (1 + i % 253));
@@ -82,7 +83,7 @@ class PtzStreamMemory : public ::testing::Test {
   // 9 blocks of lzr, 3 of bbw, and no multiple of any block size.
   static constexpr uint64_t kRawBytes = 9 * (kMiB / 4) - 77;
 
-  Result<ByteVector> packed(PtzCodec codec, scheduler::Ledger& memory, unsigned prefetch = 2) {
+  Result<ByteVector> packed(const PtzCoding& codec, scheduler::Ledger& memory, unsigned prefetch = 2) {
     testing::GeneratedSource source(testing::matchable_bytes(700'001, 3), kRawBytes);
     format::MemorySink sink;
     const auto totals = compress_ptz(source, sink, executor_, {codec, format::row_of(codec).block_bits},
@@ -95,7 +96,7 @@ class PtzStreamMemory : public ::testing::Test {
 };
 
 TEST_F(PtzStreamMemory, StreamsKeepToTheirBudgetAndTheBytesAreTheSame) {
-  for (const PtzCodec codec : {PtzCodec::lzr, PtzCodec::bbw}) {
+  for (const PtzCoding codec : {PtzCodec::lzr, PtzCodec::bbw}) {
     scheduler::Ledger unlimited("memory");
     const ByteVector expected = packed(codec, unlimited).value();
     for (const uint64_t budget : {(codec == PtzCodec::bbw ? 31 : 7) * kMiB, 60 * kMiB}) {

@@ -3,6 +3,8 @@
 #include "runtime/codec/format/ptz.hpp"
 
 #include <cstdio>
+#include <map>
+#include <set>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -18,6 +20,7 @@ namespace {
 
 using format::PtzArchive;
 using format::PtzCodec;
+using format::PtzCoding;
 using format::PtzHeader;
 using ::testing::HasSubstr;
 using ByteVector = std::vector<uint8_t>;
@@ -50,7 +53,7 @@ ByteVector mixed() {
 }
 
 TEST(Ptz, RoundTrips) {
-  for (const PtzCodec codec : testing::ptz_codecs()) {
+  for (const PtzCoding& codec : testing::ptz_codecs()) {
     for (const size_t size : {0u, 1u, 15u, 4095u, 4096u, 4097u, 70000u}) {
       for (const ByteVector& raw :
            {testing::matchable_bytes(size, 3), testing::random_bytes(size, 3), ByteVector(size)}) {
@@ -64,6 +67,59 @@ TEST(Ptz, RoundTrips) {
       }
     }
   }
+}
+
+// A block of 256 KiB has up to 200 chunks a stream.
+TEST(Ptz, EveryFormOfChunkedStreams) {
+  const ByteVector raw = testing::mixed_content(300'000);
+  std::set<uint8_t> bytes;
+  std::map<uint32_t, size_t> last;  // the size of the file with the same lanes and the next smaller chunks
+  for (const PtzCoding& coding : format::ptz_codings(PtzCodec::lzr)) {
+    const ByteVector file = packed(raw, {coding, 18});
+    EXPECT_TRUE(bytes.insert(file[7]).second);
+    const auto back = unpacked(file);
+    ASSERT_TRUE(back.has_value()) << back.error().message();
+    EXPECT_TRUE(*back == raw) << format::name_of(coding);
+    const format::MemoryFile in_memory(file, "file");
+    EXPECT_EQ(PtzArchive::open(in_memory)->header().coding, coding);
+    EXPECT_EQ(format::parse_ptz_coding(format::name_of(coding)).value(), coding);
+    if (coding.chunked) {
+      size_t& smaller_chunks = last.try_emplace(coding.chunked->lanes, file.size() + 1).first->second;
+      EXPECT_LT(file.size(), smaller_chunks) << "the states of a chunk cost bytes";
+      smaller_chunks = file.size();
+      // The options are those of the stream: the same bytes under the other form are no stream.
+      const auto block = encode_block(coding, raw);
+      ByteVector decoded(raw.size());
+      EXPECT_FALSE(decode_block(PtzCodec::lzr, block, decoded));
+    }
+  }
+  EXPECT_EQ(bytes.size(), 13u);
+  EXPECT_TRUE(bytes.contains(0));
+}
+
+TEST(Ptz, NamesOfCodings) {
+  const auto parsed = [](std::string_view text) {
+    const auto coding = format::parse_ptz_coding(text);
+    return coding ? format::name_of(*coding) : coding.error().what;
+  };
+  EXPECT_EQ(parsed("lzr"), "lzr");
+  EXPECT_EQ(parsed("bbw"), "bbw");
+  EXPECT_EQ(parsed("lzr:lanes=4"), "lzr:lanes=4,chunk=16K");
+  EXPECT_EQ(parsed("lzr:chunk=1k"), "lzr:lanes=8,chunk=1K");
+  EXPECT_EQ(parsed("lzr:chunk=8K,lanes=32"), "lzr:lanes=32,chunk=8K");
+  EXPECT_EQ(parsed("lz5"), "expected lzr, lzf, deflate-like, bbw, found 'lz5'");
+  EXPECT_EQ(parsed("lzf:lanes=4"), "lzf has no options, found ':lanes=4'");
+  EXPECT_EQ(parsed("bbw:"), "bbw has no options, found ':'");
+  EXPECT_EQ(parsed("lzr:"), "lzr: expected the options lanes= and chunk=, found ''");
+  EXPECT_EQ(parsed("lzr:lanes=16"), "lzr: expected lanes=4, lanes=8 or lanes=32, found 'lanes=16'");
+  EXPECT_EQ(parsed("lzr:lanes"), "lzr: expected lanes=4, lanes=8 or lanes=32, found 'lanes'");
+  EXPECT_EQ(parsed("lzr:lanes=8,chunk=2K"),
+            "lzr: expected chunk=1K, chunk=4K, chunk=8K or chunk=16K, found 'chunk=2K'");
+  EXPECT_EQ(parsed("lzr:chunk=4096"), "lzr: expected chunk=1K, chunk=4K, chunk=8K or chunk=16K, found 'chunk=4096'");
+  EXPECT_EQ(parsed("lzr:chunk=4194308K"),
+            "lzr: expected chunk=1K, chunk=4K, chunk=8K or chunk=16K, found 'chunk=4194308K'");
+  EXPECT_EQ(parsed("lzr:lanes=4,chunk=1K,lanes=8"), "lzr: expected lanes= once, found 'lzr:lanes=4,chunk=1K,lanes=8'");
+  EXPECT_EQ(parsed("lzr:lanes=4,"), "lzr: expected the options lanes= and chunk=, found ''");
 }
 
 TEST(Ptz, SameBytesWithAnyNumberOfThreads) {
@@ -133,7 +189,7 @@ TEST(Ptz, AFileThatEndsBeforeItsSizeIsTruncated) {
 }
 
 TEST(Ptz, ADamagedBlockIsNamedAndTheOthersAreReadable) {
-  for (const PtzCodec codec : testing::ptz_codecs()) {
+  for (const PtzCoding& codec : testing::ptz_codecs()) {
     ByteVector file = packed(mixed(), {codec, 12});
     const format::MemoryFile in_memory(file, "file");
     const auto archive = PtzArchive::open(in_memory);
@@ -187,7 +243,9 @@ TEST(Ptz, WhatIsWrongIsSaid) {
   EXPECT_THAT(with(4, 2), HasSubstr("expected version 1, found 2"));
   EXPECT_THAT(with(5, 5), HasSubstr("unknown codec 5"));
   EXPECT_THAT(with(6, 21), HasSubstr("found 2^21"));
-  EXPECT_THAT(with(7, 1), HasSubstr("a reserved byte is not 0"));
+  EXPECT_THAT(with(7, 1), HasSubstr("codec 1 has no options 0x01"));
+  EXPECT_THAT(with(7, 0x1c), HasSubstr("codec 1 has no options 0x1c"));
+  EXPECT_THAT(with(7, 0x30), HasSubstr("codec 1 has no options 0x30"));
   EXPECT_THAT(with(18, 1), HasSubstr("block 0: the raw size is out of range"));
   EXPECT_THAT(with(22, 1), HasSubstr("block 0: the stored size is out of range"));
   EXPECT_THAT(with(file.size() - 20, 1), HasSubstr("the block table does not say what the blocks say"));
@@ -279,7 +337,7 @@ TEST(Ptz, ATableThatDoesNotFitItsBlocksIsRefused) {
 }
 
 TEST(Ptz, BytesBehindABlocksLastStream) {
-  for (const PtzCodec codec : testing::ptz_codecs()) {
+  for (const PtzCoding& codec : testing::ptz_codecs()) {
     const ByteVector raw = testing::matchable_bytes(3000, 5);
     ByteVector block = encode_block(codec, raw), decoded(raw.size());
     EXPECT_TRUE(decode_block(codec, block, decoded));
@@ -291,7 +349,7 @@ TEST(Ptz, BytesBehindABlocksLastStream) {
 // Random bytes, and good blocks with random changes, may only be rejected.
 TEST(Ptz, BlockDecodersOnDamage) {
   std::mt19937 random(1);
-  for (const PtzCodec codec : testing::ptz_codecs()) {
+  for (const PtzCoding& codec : testing::ptz_codecs()) {
     const ByteVector raw = testing::matchable_bytes(3000, 5), good = encode_block(codec, raw);
     ASSERT_FALSE(good.empty());
     ByteVector decoded(raw.size());
