@@ -527,6 +527,61 @@ section_emulator() {
   expect 1 "$pack" --backend emulator -dc linked.lz4; says "the emulator backend lacks decompression of linked blocks; use --backend cpu"
 }
 
+# --auto and --trial choose a codec for each input; --list -v prints where the bytes of a file go.
+section_choose() {
+  local way
+  cat "$source_folder"/docs/*.md | head -c 500000 >text; head -c 300000 /dev/urandom >noise; : >empty
+  for way in --auto --trial --trial=ratio; do
+    expect 0 "$pack" $way -fv -m text noise empty
+    says "ptx-pack: text: bbw is chosen: "; says "ptx-pack: noise: lz4 is chosen: "; says "ptx-pack: empty: lz4 is chosen: "
+    present text.ptz noise.lz4 empty.lz4; absent text.lz4 noise.ptz empty.ptz
+    expect 0 "$pack" -dc text.ptz; same out text; expect 0 "$pack" -dc noise.lz4; same out noise
+    rm text.ptz noise.lz4 empty.lz4
+    expect 0 "$pack" $way -c text; mv out chosen; expect 0 "$pack" --codec bbw -c text; same out chosen
+    expect 0 "$pack" $way text -o named; same named chosen; rm named
+    expect 0 "$pack" $way -c <text; same out chosen
+    expect 1 "$pack" $way -c < <(cat text); says "standard input: expected a file to choose a codec for, found a pipe or a device; name one with --codec"
+    expect 2 "$pack" $way --codec lzr text; says "and --codec exclude each other"
+    expect 2 "$pack" $way -d text.lz4; says "is for compression"
+    expect 2 "$pack" $way text.lz4; says "add -z to compress text.lz4"
+    for flag in -B5 -1 -3 --reproducible --no-frame-crc; do
+      expect 2 "$pack" $way $flag text; says "for a codec that --codec names, not for ${way%=*}"
+    done
+  done
+  # Noise that is repeated: LZ77 finds it, and the Burrows-Wheeler transform takes more for the rest.
+  head -c 60000 noise >part; cat part part >copies
+  expect 0 "$pack" --auto -fv copies; says "copies: lzr is chosen: entropy 8.00 bits a byte, 50 % in matches"; rm copies.ptz
+  expect 0 "$pack" --trial=speed -fv text; says "text: lz4 is chosen: lz4 "; says ", bbw "; rm text.lz4
+  expect 0 "$pack" --trial=speed -fv noise; says "noise: lz4 is chosen: "; rm noise.lz4
+  expect 2 "$pack" --trial=size text; says "expected --trial, --trial=ratio or --trial=speed, found --trial=size"
+  expect 2 "$pack" --auto --trial text; says "--auto and --trial exclude each other"
+  # bbw does not fit into so little memory
+  for way in --auto --trial; do
+    expect 0 "$pack" $way --memory 42M -fv text; says "text: deflate-like is chosen: "; grep -q "bbw" err && fail "bbw was tried"
+    expect 0 "$pack" $way --memory 43M -fv text; says "text: bbw is chosen: "
+  done
+
+  expect 0 "$pack" --list text.ptz; [ "$(wc -l <out)" = 2 ] || fail "--list should print two lines"
+  local file
+  expect 0 "$pack" text; expect 0 "$pack" --codec lzf -f text -o f.ptz; expect 0 "$pack" --codec lzr:lanes=4,chunk=1K text -o c.ptz
+  expect 0 "$pack" noise
+  for file in text.ptz text.lz4 f.ptz c.ptz noise.lz4; do
+    expect 0 "$pack" --list -v $file; silent
+    [ "$(awk '$3 == "bytes" { sum += $2 } END { print sum }' out)" = "$(stat -c %s $file)" ] || fail "the budget of $file is not its size"
+  done
+  prints "  stored             300000 bytes"
+  expect 0 "$pack" --list -v text.ptz; prints "  column "; prints "  rows "; prints "  tables "
+  for file in f.ptz c.ptz; do
+    expect 0 "$pack" --list -v $file; prints "  literals "; prints "  lengths "; prints "  offsets "; prints "  flags "; prints "  tables "
+  done
+  expect 0 "$pack" --list -v text.lz4; prints "  offsets "; grep -q tables out && fail "LZ4 has no tables"
+  # Damage that --list does not look at: the first length; the size of the first stream.
+  cp text.lz4 bad.lz4; head -c 400 /dev/zero | tr '\0' '\377' | dd of=bad.lz4 bs=1 seek=19 conv=notrunc status=none
+  expect 0 "$pack" --list bad.lz4; expect 1 "$pack" --list -v bad.lz4; says "bad.lz4, frame 0, block 0, byte 15: a block is damaged"
+  cp f.ptz bad.ptz; printf '\xff' | dd of=bad.ptz bs=1 seek=50 conv=notrunc status=none
+  expect 0 "$pack" --list bad.ptz; expect 1 "$pack" --list -v bad.ptz; says "bad.ptz: block 0 is damaged"
+}
+
 # Every file of the corpus, decoded by lz4 -d; the emulator gets the first 256 KiB.
 section_corpus() {
   need_lz4

@@ -1,8 +1,10 @@
 // Fuzzes the .ptz readers: reading sequentially and by the table must end with raw bytes or with an error that names
-// the position. With clang: -fsanitize=fuzzer,address; with any compiler: ptz_smoke.cpp runs it on seeded mutations.
+// the position, and the budget of a block counts its bytes once. With clang: -fsanitize=fuzzer,address; with any
+// compiler: ptz_smoke.cpp runs it on seeded mutations.
 #include <cstdint>
 #include <cstdlib>
 
+#include "runtime/codec/blocks/budget.hpp"
 #include "runtime/codec/stream/ptz_stream.hpp"
 #include "runtime/codec/threads/executor.hpp"
 
@@ -24,6 +26,14 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
     const auto block = codec::read_ptz_block(*archive, i);
     if (!block && block.error().where.empty()) std::abort();
     raw_bytes += archive->block(i).raw_bytes;
+    const auto stored = archive->stored(i);
+    codec::Budget budget;
+    if (!stored || archive->block(i).is_raw) continue;
+    if (codec::add_ptz_block(archive->header().coding, *stored, archive->block(i).raw_bytes, budget)) {
+      if (budget.total_bytes() != stored->size()) std::abort();
+    } else if (block) {
+      std::abort();  // a block that is decoded has a budget
+    }
   }
   return 0;
 }

@@ -9,7 +9,7 @@
 
 #include <fmt/format.h>
 
-#include "runtime/codec/blocks/block_codec.hpp"
+#include "runtime/codec/blocks/budget.hpp"
 #include "runtime/codec/format/lz4_frame_reader.hpp"
 #include "runtime/codec/format/ptz.hpp"
 #include "support/printable.hpp"
@@ -25,6 +25,7 @@ struct Summary {
   uint64_t frame_count = 0, skippable_count = 0, block_count = 0, stored_bytes = 0;
   std::set<std::string> kinds, checks;
   std::optional<uint64_t> raw_bytes = 0;  // nothing if a frame does not state its size
+  codec::Budget budget = {};              // of the blocks, filled if it is asked for
 };
 
 const char* block_name(const format::FrameHeader& header) {
@@ -32,16 +33,24 @@ const char* block_name(const format::FrameHeader& header) {
   return kNames[header.independent_blocks][header.block_size_id - format::kSmallestBlockSizeId];
 }
 
-Result<Summary> summary_of_frames(format::ByteSource& source) {
+Result<Summary> summary_of_frames(format::ByteSource& source, bool with_budget) {
   format::FrameReader reader(source);
   Summary found;
   std::vector<uint8_t> payload;
+  uint64_t frame_index = 0;
   for (;;) {
     auto event = reader.next(std::exchange(payload, {}));
     if (!event) return tl::unexpected(event.error());
-    if (auto* block = std::get_if<format::BlockRead>(&*event)) payload = std::move(block->payload);
+    if (auto* block = std::get_if<format::BlockRead>(&*event)) {
+      payload = std::move(block->payload);
+      if (with_budget && block->stored) found.budget[codec::Part::stored] += payload.size();
+      if (with_budget && !block->stored && !codec::add_lz4_block(payload, found.budget))
+        return fail("a block is damaged",
+                    format::frame_position(source.name(), frame_index, block->block_index, block->offset));
+    }
     if (const auto* begin = std::get_if<format::FrameBegin>(&*event)) {
       const auto& header = begin->header;
+      frame_index = begin->frame_index;
       ++found.frame_count;
       if (found.raw_bytes && header.content_bytes) {
         *found.raw_bytes += *header.content_bytes;
@@ -65,7 +74,7 @@ Result<Summary> summary_of_frames(format::ByteSource& source) {
 }
 
 // Reads sequentially, which also works for a pipe and compares the table with the blocks.
-Result<Summary> summary_of_ptz(format::ByteSource& source) {
+Result<Summary> summary_of_ptz(format::ByteSource& source, bool with_budget) {
   format::PtzReader reader(source);
   const auto header = reader.begin();
   if (!header) return tl::unexpected(header.error());
@@ -75,6 +84,11 @@ Result<Summary> summary_of_ptz(format::ByteSource& source) {
     const auto block = reader.next(stored);
     if (!block) return tl::unexpected(block.error());
     if (!*block) break;
+    if (with_budget && (*block)->is_raw) found.budget[codec::Part::stored] += stored.size();
+    if (with_budget && !(*block)->is_raw &&
+        !codec::add_ptz_block(header->coding, stored, (*block)->raw_bytes, found.budget)) {
+      return fail(fmt::format("block {} is damaged", found.block_count), source.name());
+    }
     ++found.block_count;
     *found.raw_bytes += (*block)->raw_bytes;
   }
@@ -82,20 +96,37 @@ Result<Summary> summary_of_ptz(format::ByteSource& source) {
   return found;
 }
 
+// A line for each part of the file that has bytes. What the blocks leave is the container's.
+std::string budget_text(Summary& found) {
+  found.budget[codec::Part::container] += found.stored_bytes - found.budget.total_bytes();
+  std::string text;
+  for (size_t i = 0; i < codec::kParts; ++i) {
+    const uint64_t bytes = found.budget.bytes[i];
+    if (bytes == 0) continue;
+    text += fmt::format("  {:<10} {:>14} bytes {:>6.2f} %", codec::name_of(static_cast<codec::Part>(i)), bytes,
+                        100.0 * static_cast<double>(bytes) / static_cast<double>(found.stored_bytes));
+    if (found.raw_bytes && *found.raw_bytes != 0)
+      text += fmt::format(" {:>8.4f} bits a raw byte",
+                          8.0 * static_cast<double>(bytes) / static_cast<double>(*found.raw_bytes));
+    text += '\n';
+  }
+  return text;
+}
+
 // flush_standard_output() reports a failure.
 void print(const std::string& text) { (void)std::fwrite(text.data(), 1, text.size(), stdout); }
 
 }  // namespace
 
-Result<void> list_file(const std::string& path, bool with_heading) {
+Result<void> list_file(const std::string& path, bool with_heading, bool with_budget) {
   auto input = InputFile::open(path);
   if (!input) return tl::unexpected(input.error());
   format::DescriptorSource descriptor(input->descriptor(), input->name());
   PeekedSource source(descriptor);
   const auto magic = source.magic();
   if (!magic) return tl::unexpected(magic.error());
-  const auto found =
-      *magic == format::kPtzMagic || path.ends_with(kPtzSuffix) ? summary_of_ptz(source) : summary_of_frames(source);
+  auto found = *magic == format::kPtzMagic || path.ends_with(kPtzSuffix) ? summary_of_ptz(source, with_budget)
+                                                                         : summary_of_frames(source, with_budget);
   if (!found) return tl::unexpected(found.error());
   const auto joined = [](const std::set<std::string>& words) {
     return words.empty() ? std::string("-") : fmt::format("{}", fmt::join(words, "+"));
@@ -110,6 +141,7 @@ Result<void> list_file(const std::string& path, bool with_heading) {
                     found->skippable_count, joined(found->kinds), found->block_count, joined(found->checks),
                     found->stored_bytes, found->raw_bytes ? fmt::format("{}", *found->raw_bytes) : "-",
                     found->raw_bytes ? fmt::format("{:.3f}", ratio) : "-", printable(input->name())));
+  if (with_budget) print(budget_text(*found));
   return {};
 }
 

@@ -25,6 +25,7 @@
 #include "support/printable.hpp"
 #include "support/program.hpp"
 #include "support/thread.hpp"
+#include "tools/ptx-pack/choose.hpp"
 #include "tools/ptx-pack/files.hpp"
 #include "tools/ptx-pack/jobs.hpp"
 #include "tools/ptx-pack/measuring.hpp"
@@ -64,7 +65,8 @@ class Packer {
         request_(request),
         executor_(executor),
         trace_(trace),
-        encoder_(encoder_asked_for(options)) {}
+        encoder_(encoder_asked_for(options)),
+        codec_(options.codec) {}
 
   // Whether the backend that was requested cannot be opened, so that no input can be processed.
   bool is_without_backend() const { return is_without_backend_; }
@@ -100,10 +102,13 @@ class Packer {
   }
 
   Result<void> convert(const std::string& input_path) {
-    const auto output = output_path(options_, input_path);
-    if (!output) return tl::unexpected(output.error());
     auto input = InputFile::open(input_path);
     if (!input) return tl::unexpected(input.error());
+    if (options_.chooses != Chooses::named) {
+      if (auto chosen = choose(*input); !chosen) return chosen;
+    }
+    const auto output = output_path(options_, input_path, codec_);
+    if (!output) return tl::unexpected(output.error());
     auto file = OutputFile::create(*output, *input, options_.force);
     if (!file) return tl::unexpected(file.error());
     if (options_.mode == Mode::compress && ::isatty(file->descriptor()) && !options_.force) {
@@ -138,6 +143,22 @@ class Packer {
     if (auto committed = commit(*file, *input); !committed) return committed;
     if (options_.verbose()) report(*input, file->name(), *totals);
     return options_.remove_source ? remove_input(input_path, *input, *file) : Result<void>();
+  }
+
+  Result<void> choose(const InputFile& input) {
+    if (!input.size_bytes()) {
+      return fail("expected a file to choose a codec for, found a pipe or a device", input.name(),
+                  "name one with --codec");
+    }
+    const format::DescriptorFile file(input.descriptor(), input.begin(), *input.size_bytes(), input.name());
+    const auto choice = choose_codec(file, options_);
+    if (!choice) return tl::unexpected(choice.error());
+    codec_ = choice->codec;
+    if (options_.verbose()) {
+      tell(fmt::format("ptx-pack: {}: {} is chosen: {}\n", printable(input.name()), codec_ ? name_of(*codec_) : "lz4",
+                       choice->why));
+    }
+    return {};
   }
 
   // As lz4: files get holes where possible, standard output only with --sparse.
@@ -209,7 +230,7 @@ class Packer {
   // Decides whether .ptz is written or read. An input is read as .ptz if its magic number, its name or --codec says so,
   // otherwise as LZ4.
   Result<void> look_at(PeekedSource& source) {
-    is_ptz_ = options_.codec.has_value();
+    is_ptz_ = codec_.has_value();
     if (options_.mode == Mode::compress) return {};
     const auto magic = source.magic();
     if (!magic) return tl::unexpected(magic.error());
@@ -252,8 +273,8 @@ class Packer {
                                       .progress = progress,
                                       .limits = limits};
       if (options_.mode != Mode::compress) return codec::decompress_ptz(source, sink, executor_, options);
-      const unsigned block_bits = format::row_of(*options_.codec).block_bits;
-      return codec::compress_ptz(source, sink, executor_, {*options_.codec, block_bits}, options);
+      const unsigned block_bits = format::row_of(*codec_).block_bits;
+      return codec::compress_ptz(source, sink, executor_, {*codec_, block_bits}, options);
     }
     if (options_.mode != Mode::compress) {
       return codec::decompress_stream(source, sink, *lz4_, {.progress = progress, .limits = limits});
@@ -301,6 +322,7 @@ class Packer {
   std::optional<scheduler::Ledger> memory_of_lz4_, memory_of_blocks_;
   bool is_without_backend_ = false;
   // Of the current file:
+  std::optional<format::PtzCoding> codec_;
   bool is_ptz_ = false;
   scheduler::Ledger* memory_ = nullptr;
   double begin_ = 0;  // on the trace's clock
@@ -330,6 +352,7 @@ codec::Work work_of(const Options& options) {
 
 // By the names of what is read: what a file holds is known when it is opened.
 codec::GpuWork gpu_work(const Options& options, const std::vector<std::string>& inputs) {
+  if (options.chooses != Chooses::named) return {true, true};
   if (options.mode == Mode::compress) return {!options.codec, options.codec.has_value()};
   const auto is_ptz = [](const std::string& name) { return name.ends_with(kPtzSuffix); };
   return {!std::all_of(inputs.begin(), inputs.end(), is_ptz),
@@ -373,7 +396,7 @@ SandboxNeeds sandbox_needs(const Options& options, const std::vector<std::string
   if (options.trace) needs.outputs.push_back(*options.trace);
   if (options.mode != Mode::compress && options.mode != Mode::decompress) return needs;
   for (const std::string& input : inputs) {
-    if (auto output = output_path(options, input)) needs.outputs.push_back(std::move(*output));
+    if (auto output = output_path(options, input, options.codec)) needs.outputs.push_back(std::move(*output));
     const size_t slash = input.rfind('/');
     if (options.remove_source) needs.outputs.push_back(slash == input.npos ? "." : input.substr(0, slash + 1));
   }
@@ -469,7 +492,7 @@ int run(int argc, char** argv) {
   if (options.mode == Mode::list) {
     bool heading = true;
     for (const std::string& path : inputs) {
-      if (auto done = list_file(path, std::exchange(heading, false)); !done) complain(done.error());
+      if (auto done = list_file(path, std::exchange(heading, false), options.verbose()); !done) complain(done.error());
     }
     if (auto done = flush_standard_output(); !done) complain(done.error());
     return exit_code;

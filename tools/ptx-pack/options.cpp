@@ -202,6 +202,13 @@ std::variant<Options, ExitCode> parse_options(int argc, char** argv) {
                              "lzr:lanes=8,chunk=4K: chunks that are coded apart, of 1, 4, 8 or 16 KiB, in 4, 8 or 32 "
                              "lanes",
                              format::ptz_codec_names()));
+  bool is_auto = false;
+  std::string trial;
+  app.add_flag("--auto", is_auto,
+               "choose the codec for each input by a sample: entropy and repetitions; for the smallest output");
+  auto* trial_option = app.add_flag("--trial{ratio}", trial,
+                                    "code a sample of each input with every codec, and take the one that makes it "
+                                    "smallest; --trial=speed: the fastest one");
   app.add_flag_callback("--list-codecs", [] { throw CodecsAsked(); }, "name, file type and parts of every codec");
   app.add_flag("--reproducible", options.reproducible, "the encoder whose bytes are the same on every backend");
   app.add_flag("-1", options.fast,
@@ -271,6 +278,23 @@ std::variant<Options, ExitCode> parse_options(int argc, char** argv) {
   if (options.memory_bytes != 0 && options.memory_bytes < kLeastMemoryBytes) {
     return usage(
         fmt::format("--memory takes at least {}M, found {} bytes", kLeastMemoryBytes >> 20, options.memory_bytes));
+  }
+  if (is_auto || trial_option->count() != 0) {
+    const std::string name = is_auto ? "--auto" : "--trial";
+    if (is_auto && trial_option->count() != 0) return usage("--auto and --trial exclude each other");
+    if (!is_auto && trial != "ratio" && trial != "speed")
+      return usage(fmt::format("expected --trial, --trial=ratio or --trial=speed, found --trial={}", trial));
+    if (app.count("--codec") != 0) return usage(fmt::format("{} and --codec exclude each other", name));
+    if (decompress || test || list || bench || measure_rates || range_option->count() != 0)
+      return usage(fmt::format("{} is for compression", name));
+    if (!block_flags.empty() || options.reproducible || options.high_ratio || options.fast || content_size ||
+        no_content_size || frame_crc || no_frame_crc) {
+      return usage(fmt::format(
+          "-B, --reproducible, -1, -3, --[no-]content-size and --[no-]frame-crc are for a codec that --codec names, "
+          "not for {}",
+          name));
+    }
+    options.chooses = is_auto ? Chooses::by_statistics : trial == "ratio" ? Chooses::by_ratio : Chooses::by_speed;
   }
   if (codec != "lz4") {
     const auto coding = format::parse_ptz_coding(codec);
@@ -360,15 +384,18 @@ std::variant<Options, ExitCode> parse_options(int argc, char** argv) {
                  : measure_rates                                                         ? Mode::measure_rates
                  : decompress || (!compress && looks_compressed(options.inputs.front())) ? Mode::decompress
                                                                                          : Mode::compress;
+  if (options.chooses != Chooses::named && options.mode != Mode::compress)
+    return usage(fmt::format("--auto and --trial are for compression: add -z to compress {}", options.inputs.front()));
   if (options.sparse && options.mode != Mode::decompress) {
     return usage("--sparse and --no-sparse are for decompression");
   }
   return options;
 }
 
-Result<std::string> output_path(const Options& options, const std::string& input) {
+Result<std::string> output_path(const Options& options, const std::string& input,
+                                const std::optional<format::PtzCoding>& codec) {
   if (options.output) return *options.output;
-  if (options.mode == Mode::compress) return input + std::string(options.codec ? kPtzSuffix : kLz4Suffix);
+  if (options.mode == Mode::compress) return input + std::string(codec ? kPtzSuffix : kLz4Suffix);
   for (const std::string_view suffix : {kLz4Suffix, kPtzSuffix}) {
     if (input.ends_with(suffix) && input.size() > suffix.size()) return input.substr(0, input.size() - suffix.size());
   }

@@ -20,6 +20,9 @@ enum class Mode { compress, decompress, test, list, bench, measure_rates };
 // Pinned: scripts rely on these numbers. docs/ptx-pack.md lists them.
 enum ExitCode : int { kOk = 0, kFailed = 1, kUsage = 2 };
 
+// What decides about the codec: --codec; --auto; --trial=ratio; --trial=speed.
+enum class Chooses { named, by_statistics, by_ratio, by_speed };
+
 // What names of compressed files end in.
 constexpr std::string_view kLz4Suffix = ".lz4", kPtzSuffix = ".ptz";
 
@@ -61,11 +64,13 @@ struct Options {
   bool reproducible = false, high_ratio = false;
   bool fast = false;                       // of the codecs of LZ77 in .ptz
   std::optional<format::PtzCoding> codec;  // empty: LZ4 frames
+  Chooses chooses = Chooses::named;        // other values: a codec for each input, and `codec` is empty
   std::string sandbox = std::string(kSandboxAuto);
 };
 
-// Where the output of `input` goes; "-" is standard output.
-Result<std::string> output_path(const Options& options, const std::string& input);
+// Where the output of `input` goes; "-" is standard output. `codec`: of compression; empty: LZ4 frames.
+Result<std::string> output_path(const Options& options, const std::string& input,
+                                const std::optional<format::PtzCoding>& codec);
 
 // The options, or the exit code when there is nothing more to do (help, version, wrong usage: already printed).
 std::variant<Options, ExitCode> parse_options(int argc, char** argv);
