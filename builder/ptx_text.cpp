@@ -7,6 +7,7 @@
 
 #include <fmt/format.h>
 
+#include "builder/error.hpp"
 #include "builder/trace_state.hpp"
 
 namespace ptxkit::dsl {
@@ -25,7 +26,7 @@ std::string cost_block(const KernelSpec& spec) {
   return fmt::format(
       "// @pz_cost {{\n//   threads_per_element: {}\n//   passes: {}\n//   buffers: {}\n//   local_mem: {}\n//   note: "
       "{}\n// }}\n",
-      spec.cost.threads_per_element, spec.cost.passes, buffers, spec.cost.local_mem, spec.cost.note);
+      spec.cost.threads_per_element, spec.cost.passes, buffers, spec.budget.shared_bytes, spec.cost.note);
 }
 
 // Adds ".ptr .global .align 4" to "\t.param .u64 k_param_0" where parameter 0 is a pointer.
@@ -90,6 +91,28 @@ bool is_noise(std::string_view content) {
   return line != std::string_view::npos && content.substr(line + 1).starts_with("0 ");
 }
 
+// The bytes of ".shared .align 16 .b8 lz77_link_heads[8192];"; 0 for any other line.
+u64 shared_bytes_of(std::string_view content) {
+  const size_t open = content.rfind('[');
+  u64 bytes = 0;
+  if (!content.starts_with(".shared ") || open == std::string_view::npos) return 0;
+  for (const char digit : content.substr(open + 1)) {
+    if (digit == ']') break;
+    bytes = bytes * 10 + static_cast<u64>(digit - '0');
+  }
+  return bytes;
+}
+
+// The cost block states the budget's shared bytes, so they must be those of the text, which lacks the arrays that the
+// kernel does not use.
+void check_shared_budget(const KernelDefinition& definition, u64 shared_bytes) {
+  const KernelSpec& spec = definition.spec;
+  if (spec.cost.buffers.empty() || shared_bytes == spec.budget.shared_bytes) return;
+  throw DslError(fmt::format("the shared arrays of {} take {} bytes, its budget has {}", spec.name, shared_bytes,
+                             spec.budget.shared_bytes),
+                 definition.where, fmt::format("declare .budget.shared_bytes = {}", shared_bytes));
+}
+
 }  // namespace
 
 std::string finish_ptx(const std::string& text, const KernelDefinition& definition, const Trace::State& state) {
@@ -100,6 +123,7 @@ std::string finish_ptx(const std::string& text, const KernelDefinition& definiti
   bool in_header = true;
   bool is_uniform = false;  // whether a branch at this location is uniform
   std::string last_location;
+  u64 shared_bytes = 0;
   while (begin < text.size()) {
     const size_t end = std::min(text.find('\n', begin), text.size());
     const std::string_view line(text.data() + begin, end - begin);
@@ -111,6 +135,7 @@ std::string finish_ptx(const std::string& text, const KernelDefinition& definiti
     if (content.starts_with(".address_size")) in_header = false;
     if (line.starts_with(".visible .entry")) out += cost_block(definition.spec);
     if (content.empty() && out.ends_with("\n\n")) continue;
+    shared_bytes += shared_bytes_of(content);
     if (content.starts_with(".loc\t")) {
       const Location location = location_of(line);
       is_uniform = location.is_uniform;
@@ -128,6 +153,7 @@ std::string finish_ptx(const std::string& text, const KernelDefinition& definiti
     out += rename(annotate(line, state.parameters, prefix), state.parameters, prefix, state.name);
     out += '\n';
   }
+  check_shared_budget(definition, shared_bytes);
   return out;
 }
 

@@ -180,9 +180,12 @@ const CostBuffer* KernelCost::find_buffer(std::string_view name) const {
 
 Result<uint64_t> KernelCost::thread_count(uint64_t input_bytes) const {
   constexpr double kTwoTo64 = 18446744073709551616.0;
-  const double threads = std::ceil(threads_per_element * static_cast<double>(input_bytes));
-  if (threads >= kTwoTo64) return fail(fmt::format("{} bytes of input need more than 2^64 threads", input_bytes));
-  return static_cast<uint64_t>(threads);
+  const double of_a_pass = std::trunc(threads_per_element * static_cast<double>(input_bytes));
+  uint64_t threads = 0;
+  if (of_a_pass >= kTwoTo64 || __builtin_mul_overflow(static_cast<uint64_t>(of_a_pass), passes, &threads)) {
+    return fail(fmt::format("{} bytes of input need more than 2^64 threads", input_bytes));
+  }
+  return threads;
 }
 
 Result<KernelCost> parse_kernel_cost(std::string_view ptx) {

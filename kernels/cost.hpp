@@ -7,7 +7,7 @@
 //   //   threads_per_element: 0.03125,
 //   //   passes: 1,
 //   //   buffers: input=N, output=N, lengths=N/1024*4, table=131072,
-//   //   local_mem: 0,
+//   //   local_mem: 8192,
 //   //   note: "one warp a page"
 //   // }
 #pragma once
@@ -56,14 +56,15 @@ struct KernelCost {
   double threads_per_element = 0;  // > 0; an element is a byte of input
   uint32_t passes = 1;
   std::vector<CostBuffer> buffers;
-  uint64_t local_mem_bytes = 0;  // per thread
+  uint64_t local_mem_bytes = 0;  // shared memory of a CTA (OpenCL: local memory of a workgroup)
   std::string note;
 
   // The sum of all buffers. Fails as evaluate() does, or if the sum does not fit 64 bits.
   Result<uint64_t> memory_bytes(const LaunchSize& launch) const;
   // nullptr if no buffer has that name.
   const CostBuffer* find_buffer(std::string_view name) const;
-  // ceil(threads_per_element * input_bytes). Fails if it does not fit 64 bits.
+  // Threads of all passes: threads_per_element * input_bytes, rounded down, times passes. Fails if it does not fit 64
+  // bits.
   Result<uint64_t> thread_count(uint64_t input_bytes) const;
 };
 

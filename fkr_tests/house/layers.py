@@ -91,7 +91,7 @@ ALLOWED = {
     "tools/ptx-bench": "support kernels kernels/* runtime/*",
     "tools/ptx-pack": "support kernels runtime/codec/*",
     "tools/ptx-debug": "support analyzer/* kernels kernels/probes runtime/driver runtime/launch runtime/emulator/emulator "
-                       "runtime/codec/threads",
+                       "runtime/codec/threads runtime/codec/format runtime/codec/device",
 }
 # The runtime includes data and references of kernels/ only, never a kernel's source.
 RUNTIME_MAY_SEE = re.compile(r"kernels/(abi|images|cost|transform_abi)\.hpp|kernels/\w+/(\w*abi|\w*reference|\w*format|parameters)\.hpp")

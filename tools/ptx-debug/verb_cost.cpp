@@ -1,4 +1,6 @@
 // `ptx-debug cost FILE...`: the memory and threads that each text's @pz_cost block states for inputs of given sizes.
+#include <algorithm>
+#include <iterator>
 #include <memory>
 #include <optional>
 
@@ -6,11 +8,14 @@
 #include <nlohmann/json.hpp>
 
 #include "analyzer/analyze/place.hpp"
+#include "analyzer/inspect/statistics.hpp"
 #include "kernels/cost.hpp"
+#include "runtime/codec/format/ptz.hpp"
 #include "support/plural.hpp"
 #include "support/printable.hpp"
 #include "tools/ptx-debug/inputs.hpp"
 #include "tools/ptx-debug/option_values.hpp"
+#include "tools/ptx-debug/pipeline_cost.hpp"
 #include "tools/ptx-debug/verb.hpp"
 #include "tools/ptx-debug/verb_options.hpp"
 
@@ -19,12 +24,15 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
+constexpr uint64_t kSizes[] = {256 << 10, 4 << 20};
+
 struct CostOptions {
   Inputs inputs;
-  std::vector<uint64_t> sizes = {256 << 10, 4 << 20};
+  std::vector<uint64_t> sizes;  // default: kSizes, or the block size of the pipeline's codec
   uint64_t item_count = 1;
   std::optional<uint64_t> coded_bytes;  // default: N bytes, because input that does not shrink is stored raw
   bool json = false;
+  std::string pipeline;  // the name of a codec, or empty
 
   kernels::LaunchSize launch(uint64_t input_bytes) const {
     return {input_bytes, item_count, coded_bytes.value_or(input_bytes)};
@@ -32,7 +40,7 @@ struct CostOptions {
 };
 
 Result<std::string> table(const std::string& name, const kernels::KernelCost& cost, const CostOptions& options) {
-  std::string out = fmt::format("{}: {} threads per byte of input, {} pass{}, {} bytes of local memory a thread\n",
+  std::string out = fmt::format("{}: {} threads per byte of input, {} pass{}, {} bytes of shared memory a CTA\n",
                                 printable_path(name), cost.threads_per_element, cost.passes,
                                 cost.passes == 1 ? "" : "es", cost.local_mem_bytes);
   if (!cost.note.empty()) out += fmt::format("  {}\n", cost.note);
@@ -83,9 +91,77 @@ Result<std::string> json(const std::string& name, const kernels::KernelCost& cos
   return printable_json(out.dump(2, ' ', false, Json::error_handler_t::replace));
 }
 
-int show(const CostOptions& options) {
+// The block of a text, whose shared memory must cover what the text declares. A text that is only a block, or that does
+// not parse as PTX, declares nothing.
+Result<kernels::KernelCost> cost_of(const container::PtxImage& image) {
+  auto cost = kernels::parse_kernel_cost(image.text);
+  if (!cost) return cost;
+  const ptx::ParseResult parsed = ptx::parse(image.text, image.name);
+  for (const inspect::FunctionStatistics& function : inspect::statistics_of(parsed.module)) {
+    if (!function.is_entry || function.shared_bytes <= cost->local_mem_bytes) continue;
+    return fail(fmt::format("local_mem is {} bytes, and the shared variables of {} take {}", cost->local_mem_bytes,
+                            function.name, function.shared_bytes),
+                "", "declare what a CTA takes");
+  }
+  return cost;
+}
+
+int show_pipeline(const CostOptions& options) {
+  const format::PtzCodecRow* const row = format::find_ptz_codec(options.pipeline);
+  if (row == nullptr) {
+    return usage_error("cost",
+                       fmt::format("--pipeline: expected {}, found '{}'", format::ptz_codec_names(), options.pipeline));
+  }
+  if (options.json || options.coded_bytes) {
+    return usage_error("cost", "--pipeline prints a table of the largest coded form: give neither --json nor --coded");
+  }
+  std::vector<uint64_t> sizes = options.sizes;
+  if (sizes.empty()) sizes = {options.item_count << row->block_bits};
+  constexpr uint64_t kMostBytes = uint64_t{1} << format::kPtzMaxBlockBits;
+  constexpr uint64_t kMostBlocks = 1 << 12;  // sizes of launches have 32 bits
+  if (options.item_count == 0 || options.item_count > kMostBlocks) {
+    return usage_error(
+        "cost", fmt::format("--items: a pipeline takes 1 to {} blocks, found {}", kMostBlocks, options.item_count));
+  }
+  for (const uint64_t size : sizes) {
+    if (size % options.item_count == 0 && size != 0 && size / options.item_count <= kMostBytes) continue;
+    return usage_error("cost", fmt::format("--n: {} bytes are not {} blocks of 1 to {} bytes, as large as each other",
+                                           size, options.item_count, kMostBytes));
+  }
+  if (const auto what = fault(options.inputs)) return usage_error("cost", *what);
+  if (const auto code = begin_sandbox(options.inputs.sandbox, {})) return *code;
+  KernelTexts texts;
+  rules::Status status = rules::Status::good;
+  const auto take = [&](container::PtxImage image) {
+    const auto added = texts.add(std::move(image));
+    if (added) return;
+    complain(added.error().message());
+    status = std::max(status, rules::Status::unparsable);
+  };
+  const auto refuse = [&](const std::string&, const Error& error) {
+    complain(error.message());
+    status = rules::Status::unreadable;
+  };
+  for_each_image(options.inputs, [](container::PtxImage image, const std::string&) { return image; }, take, refuse);
+  for (const uint64_t size : sizes) {
+    if (status != rules::Status::good) break;
+    const auto table =
+        pipeline_table(row->codec, texts, static_cast<uint32_t>(options.item_count), size / options.item_count);
+    if (!table) {
+      complain(table.error().message());
+      status = rules::Status::unparsable;
+    } else if (!print(*table)) {
+      status = rules::Status::unreadable;
+    }
+  }
+  return rules::exit_code(status);
+}
+
+int show(CostOptions options) {
+  if (!options.pipeline.empty()) return show_pipeline(options);
+  if (options.sizes.empty()) options.sizes.assign(std::begin(kSizes), std::end(kSizes));
   const auto work = [&](container::PtxImage image, const std::string&) -> Answer {
-    const auto cost = kernels::parse_kernel_cost(image.text);
+    const auto cost = cost_of(image);
     const auto text = !cost          ? Result<std::string>(tl::unexpected(cost.error()))
                       : options.json ? json(image.name, *cost, options)
                                      : table(image.name, *cost, options);
@@ -104,7 +180,9 @@ void add_cost(CLI::App& app, Action& action) {
   Verb verb(app, "cost", "memory and threads that the @pz_cost block of each FILE declares");
   const auto options = std::make_shared<CostOptions>();
   add_inputs(verb, options->inputs);
-  verb.option("--n", options->sizes, "N, bytes of input of all items, separated by commas; 262144 and 4194304 without")
+  verb.option("--n", options->sizes,
+              "N, bytes of input of all items, separated by commas; 262144 and 4194304 without, or the block size of "
+              "--pipeline")
       .type_name("N")
       .check(whole_number())
       .comma_separated()
@@ -115,6 +193,11 @@ void add_cost(CLI::App& app, Action& action) {
   verb.option("--coded", options->coded_bytes, "M, bytes of the coded form of all items; as many as N without")
       .type_name("M")
       .check(whole_number());
+  verb.option(
+          "--pipeline", options->pipeline,
+          "the launches that encode and decode COUNT blocks of a .ptz codec; FILE are the texts of its kernels, one "
+          "of each")
+      .type_name("CODEC");
   verb.flag("--json", options->json, "as JSON");
   verb.callback([options, &action] { action = [options] { return show(*options); }; });
 }

@@ -159,6 +159,19 @@ TEST(KernelFacts, EveryTextHasACostThatParses) {
   });
 }
 
+TEST(KernelFacts, LocalMemIsTheSharedMemoryOfTheText) {
+  size_t with_shared_count = 0;
+  for_each_image("", [&](const KernelImage& image, const Parsed& parsed) {
+    uint64_t shared_bytes = 0;
+    for (const ptx::Variable& variable : parsed.result.module.variables) {
+      if (variable.space == ptx::Space::shared) shared_bytes += variable.size_bytes;
+    }
+    EXPECT_EQ(parse_kernel_cost(image.ptx)->local_mem_bytes, shared_bytes);
+    with_shared_count += shared_bytes != 0 ? 1 : 0;
+  });
+  EXPECT_GE(with_shared_count, 80u);  // 23 kernels for two targets, release and debug
+}
+
 TEST(KernelFacts, ThreadsOfTheMatchFinders) {
   for (const auto& [name, threads] :
        {std::pair{kLz77Hash, 4u << 20}, std::pair{kLz77Batch, 131072u}, std::pair{kLz77Link, 32u * kLzLinkBlocks}}) {

@@ -231,6 +231,32 @@ TEST(Refusal, SharedArrayWithTheNameOfAParameter) {
   }
 }
 
+// The cost block states the budget's shared bytes.
+TEST(Refusal, SharedArraysThatAreNotTheBudgetOfAKernelWithACost) {
+  const auto words_of = [](u32 shared_bytes, std::vector<Buffer> buffers) -> std::string {
+    const KernelDefinition kernel =
+        define({.name = "refused", .block = 64, .budget = {.shared_bytes = shared_bytes},
+                .cost = {.threads_per_element = 1, .buffers = std::move(buffers)}},
+               [](Kernel& k, Arg<"out", Ptr<global, u32>> out) {
+                 auto table = k.shared<u32, 128, 4>("table");
+                 table.store(k.thread(), k.lane());
+                 out.store(table.load(63 - k.thread()));
+               });
+    try {
+      return emit_ptx(kernel, {});
+    } catch (const DslError& error) {
+      return error.what();
+    }
+  };
+  for (const u32 budget : {0u, 508u, 516u}) {
+    const std::string words = words_of(budget, {{"out", 4}});
+    EXPECT_THAT(words, HasSubstr("the shared arrays of refused take 512 bytes, its budget has " + std::to_string(budget)));
+    EXPECT_THAT(words, HasSubstr("declare .budget.shared_bytes = 512"));
+  }
+  EXPECT_THAT(words_of(512, {{"out", 4}}), HasSubstr("//   local_mem: 512\n"));
+  EXPECT_THAT(words_of(0, {}), HasSubstr(".visible .entry"));
+}
+
 TEST(Refusal, LiteralThatDoesNotFitWhereOnlyTracingKnows) {
   const auto error = refusal([](Kernel& k) { (void)select(k.lane() == 0, trunc<u8>(k.lane()), 256); });
   ASSERT_TRUE(error.has_value());

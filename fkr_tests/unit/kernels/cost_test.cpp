@@ -79,7 +79,7 @@ TEST(KernelCost, FieldsOfABlock) {
   EXPECT_EQ(cost->buffers[1].name, "table");
   EXPECT_EQ(cost->local_mem_bytes, 16u);
   EXPECT_EQ(cost->note, "a, b");
-  EXPECT_EQ(*cost->thread_count(4 << 20), 131072u);
+  EXPECT_EQ(*cost->thread_count(4 << 20), 2 * 131072u);  // of two passes
 }
 
 // The fifteen kernel files of libpz that have the block, with the values of libpz's cost plan ("GPU Kernel Cost
@@ -128,12 +128,19 @@ TEST(KernelCost, TheOriginalsFifteenAnnotationsGiveTheGoldenNumbers) {
     ASSERT_TRUE(cost) << cost.error().message();
     EXPECT_EQ(cost->memory_bytes({256 << 10}).value(), original.at_256_kib);
     EXPECT_EQ(cost->memory_bytes({4 << 20}).value(), original.at_4_mib);
-    EXPECT_EQ(*cost->thread_count(4 << 20) * cost->passes, original.threads_at_4_mib);
+    EXPECT_EQ(*cost->thread_count(4 << 20), original.threads_at_4_mib);
     EXPECT_EQ(cost->local_mem_bytes, original.local_mem_bytes);
     EXPECT_EQ(cost->note, original.note == nullptr ? "" : original.note);
     file_count += 1 + std::count(original.files, original.files + std::strlen(original.files), ' ');
   }
   EXPECT_EQ(file_count, 15u);
+}
+
+TEST(KernelCost, ThreadsAreRoundedDownInAPass) {
+  const auto cost = parse_kernel_cost(block("a=N", "0.4"));
+  ASSERT_TRUE(cost) << cost.error().message();
+  EXPECT_EQ(*cost->thread_count(9), 2 * 3u);
+  EXPECT_EQ(*cost->thread_count(2), 0u);
 }
 
 std::string message_of(const std::string& ptx) {
@@ -142,8 +149,10 @@ std::string message_of(const std::string& ptx) {
 }
 
 TEST(KernelCost, MoreThreadsThanANumberHoldsAreRefused) {
-  const auto cost = parse_kernel_cost(block("a=N", "1e10"));
+  auto cost = parse_kernel_cost(block("a=N", "1e10"));
   ASSERT_TRUE(cost) << cost.error().message();
+  EXPECT_THAT(cost->thread_count(1'000'000'000).error().message(), HasSubstr("more than 2^64 threads"));
+  cost->passes = 1;
   EXPECT_EQ(*cost->thread_count(1'000'000'000), 10'000'000'000'000'000'000u);
   EXPECT_THAT(cost->thread_count(2'000'000'000).error().message(), HasSubstr("more than 2^64 threads"));
 }

@@ -157,13 +157,23 @@ class BbwPipeline final : public BlockPipeline {
   BbwPipeline(Machine& machine, Executor& executor)
       : machine_(machine), executor_(executor), apart_(machine.queue_count()), groups_(machine.queue_count()) {}
 
-  // If the regions cannot be determined the answer is 1; beginning a group then reports the error.
-  size_t encoded_at_once(size_t block_bytes) override {
-    const auto of_one = strides_of(block_bytes).and_then([&](const Strides& strides) {
-      return costs_.regions(kEncodeRegions, encode_calls(1, strides));
+  Result<LaunchPlan> encoding_plan(uint32_t block_count, size_t block_bytes, MatchSearch) override {
+    return strides_of(block_bytes).and_then([&](const Strides& strides) {
+      return costs_.plan(kEncodeRegions, encode_calls(block_count, strides));
     });
+  }
+  Result<LaunchPlan> decoding_plan(uint32_t block_count, size_t block_bytes) override {
+    return strides_of(block_bytes).and_then([&](const Strides& strides) {
+      const DecodeSizes sizes{block_count, block_bytes, block_count * sections_of(strides.runs),
+                              block_count * block_bytes, block_count * strides.runs};
+      return costs_.plan(kDecodeRegions, decode_calls(sizes, strides.raw, strides.block));
+    });
+  }
+  // If the plan cannot be made the answer is 1; beginning a group then reports the error.
+  size_t encoded_at_once(size_t block_bytes) override {
+    const auto of_one = encoding_plan(1, block_bytes, MatchSearch::chains);
     if (!of_one) return 1;
-    return std::clamp<size_t>(machine_.queue_memory_bytes() / memory_bytes_of(*of_one), 1, kGroupBlocks);
+    return std::clamp<size_t>(machine_.queue_memory_bytes() / memory_bytes_of(of_one->regions), 1, kGroupBlocks);
   }
   // Decoding needs less memory than encoding.
   size_t decoded_at_once(size_t block_bytes) override { return encoded_at_once(block_bytes); }
@@ -233,10 +243,9 @@ class BbwPipeline final : public BlockPipeline {
     const Strides& strides = *found;
     groups_[queue] = {strides};
     const auto count = static_cast<uint32_t>(blocks.size());
-    const std::vector<KernelCall> calls = encode_calls(count, strides);
-    const auto regions = costs_.regions(kEncodeRegions, calls);
-    if (!regions) return tl::unexpected(regions.error());
-    if (auto arranged = arrange_blocks(machine_, queue, *regions); !arranged) return arranged;
+    const auto plan = costs_.plan(kEncodeRegions, encode_calls(count, strides));
+    if (!plan) return tl::unexpected(plan.error());
+    if (auto arranged = arrange_blocks(machine_, queue, plan->regions); !arranged) return arranged;
     // Copies directly from the blocks: page-locking as much memory would take longer than everything else.
     std::vector<PartUp> parts;
     for (size_t i = 0; i < count; ++i) {
@@ -250,7 +259,7 @@ class BbwPipeline final : public BlockPipeline {
       words(queue, kRunsRooms)[i] = zero_runs_bound(n);
     }
     if (auto copied = machine_.upload_parts(queue, parts); !copied) return copied;
-    return codec::run(machine_, queue, std::span(calls).first(calls.size() - 1));
+    return codec::run(machine_, queue, std::span(plan->calls).first(plan->calls.size() - 1));
   }
 
   // Runs after the lengths of the zero runs are known.
@@ -386,12 +395,11 @@ class BbwPipeline final : public BlockPipeline {
     const size_t raw_stride = round_up(sizes.largest_bytes);
     const auto block_stride = costs_.bytes(kernels::kBwtInverse, "src", {raw_stride});
     if (!block_stride) return tl::unexpected(block_stride.error());
-    const std::vector<KernelCall> calls = decode_calls(sizes, raw_stride, *block_stride);
-    const auto regions = costs_.regions(kDecodeRegions, calls);
-    if (!regions) return tl::unexpected(regions.error());
-    if (auto arranged = arrange_blocks(machine_, queue, *regions); !arranged) return arranged;
+    const auto plan = costs_.plan(kDecodeRegions, decode_calls(sizes, raw_stride, *block_stride));
+    if (!plan) return tl::unexpected(plan.error());
+    if (auto arranged = arrange_blocks(machine_, queue, plan->regions); !arranged) return arranged;
     return lay_out(queue, blocks, raw_stride, *block_stride).and_then([&] {
-      return codec::run(machine_, queue, calls);
+      return codec::run(machine_, queue, plan->calls);
     });
   }
 

@@ -55,12 +55,14 @@ void discard_result(BlockToDecode& block) { block.good = false; }
 
 }  // namespace
 
+std::unique_ptr<BlockPipeline> make_block_pipeline(Machine& machine, Executor& executor, const PtzCoding& codec) {
+  return format::row_of(codec).model == format::PtzModel::bwt ? make_bbw_pipeline(machine, executor)
+                                                              : make_lz_pipeline(machine, executor, codec);
+}
+
 BlockPipeline& BlockKernels::Device::pipeline(const PtzCoding& codec) {
   auto& made = pipelines[codec];
-  if (!made) {
-    made = format::row_of(codec).model == format::PtzModel::bwt ? make_bbw_pipeline(*machine, executor)
-                                                                : make_lz_pipeline(*machine, executor, codec);
-  }
+  if (!made) made = make_block_pipeline(*machine, executor, codec);
   return *made;
 }
 

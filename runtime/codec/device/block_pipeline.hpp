@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "runtime/codec/blocks/block_coder.hpp"
+#include "runtime/codec/device/declared_costs.hpp"
 #include "runtime/codec/device/machine.hpp"
 #include "runtime/codec/format/ptz.hpp"
 #include "runtime/codec/threads/executor.hpp"
@@ -21,6 +22,10 @@ using Steps = std::vector<std::function<Result<void>(unsigned queue, std::span<B
 class BlockPipeline {
  public:
   virtual ~BlockPipeline() = default;
+  // The plan for `block_count` blocks, neither form of which exceeds `block_bytes`. The plan of a decoding takes every
+  // stream as coded. Fails without an image of one of the kernels.
+  virtual Result<LaunchPlan> encoding_plan(uint32_t block_count, size_t block_bytes, MatchSearch search) = 0;
+  virtual Result<LaunchPlan> decoding_plan(uint32_t block_count, size_t block_bytes) = 0;
   // How many blocks a queue encodes or decodes at a time, if neither form of a block exceeds `block_bytes`.
   virtual size_t encoded_at_once(size_t block_bytes) = 0;
   virtual size_t decoded_at_once(size_t block_bytes) = 0;
@@ -34,5 +39,8 @@ class BlockPipeline {
 std::unique_ptr<BlockPipeline> make_bbw_pipeline(Machine& machine, Executor& executor);
 // LZ77, demultiplexing and an entropy coder: every other codec.
 std::unique_ptr<BlockPipeline> make_lz_pipeline(Machine& machine, Executor& executor, const format::PtzCoding& codec);
+// The one for `codec`.
+std::unique_ptr<BlockPipeline> make_block_pipeline(Machine& machine, Executor& executor,
+                                                   const format::PtzCoding& codec);
 
 }  // namespace ptxkit::codec

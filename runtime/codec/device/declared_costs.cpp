@@ -54,4 +54,14 @@ Result<std::vector<Region>> DeclaredCosts::regions(std::span<const RegionName> n
   return all;
 }
 
+Result<LaunchPlan> DeclaredCosts::plan(std::span<const RegionName> names, std::vector<KernelCall> calls) {
+  auto sized = regions(names, calls);
+  if (!sized) return tl::unexpected(sized.error());
+  return LaunchPlan{std::move(calls), std::move(*sized)};
+}
+
+Result<const kernels::KernelCost*> DeclaredCosts::cost(std::string_view kernel) {
+  return declared(kernel).transform([](const Declared* of) { return &of->cost; });
+}
+
 }  // namespace ptxkit::codec

@@ -20,6 +20,12 @@ struct RegionName {
   bool stays_on_device = false;
 };
 
+// Launches in their order, and the regions that a queue arranges for them.
+struct LaunchPlan {
+  std::vector<KernelCall> calls;
+  std::vector<Region> regions;
+};
+
 // Reads the declarations in the images that `machine` launches, each once. `machine` must outlive it.
 class DeclaredCosts {
  public:
@@ -31,6 +37,10 @@ class DeclaredCosts {
   // Makes regions from `names`. Each is as large as the largest declaration among the calls that pass it as an
   // argument.
   Result<std::vector<Region>> regions(std::span<const RegionName> names, std::span<const KernelCall> calls);
+  // The calls with these regions.
+  Result<LaunchPlan> plan(std::span<const RegionName> names, std::vector<KernelCall> calls);
+  // The declaration of a kernel. Valid as long as this object.
+  Result<const kernels::KernelCost*> cost(std::string_view kernel);
 
  private:
   struct Declared {

@@ -156,16 +156,21 @@ class LzPipeline final : public BlockPipeline {
         apart_(machine.queue_count()),
         groups_(machine.queue_count()) {}
 
+  Result<LaunchPlan> encoding_plan(uint32_t block_count, size_t block_bytes, MatchSearch search) override {
+    return strides_of(block_bytes).and_then([&](const Strides& strides) {
+      return costs_.plan(kEncodeRegions, encode_calls(search, block_count, strides));
+    });
+  }
+  Result<LaunchPlan> decoding_plan(uint32_t block_count, size_t block_bytes) override {
+    return strides_of(block_bytes).and_then([&](const Strides& strides) {
+      return costs_.plan(kDecodeRegions, decode_calls({block_count, block_count * kStreams, block_count * block_bytes,
+                                                       block_count * strides.lz, block_count * strides.raw}));
+    });
+  }
   size_t encoded_at_once(size_t block_bytes) override {
-    return at_once(block_bytes, strides_of(block_bytes).and_then([&](const Strides& strides) {
-      return costs_.regions(kEncodeRegions, encode_calls(MatchSearch::chains, 1, strides));
-    }));
+    return at_once(block_bytes, encoding_plan(1, block_bytes, MatchSearch::chains));
   }
-  size_t decoded_at_once(size_t block_bytes) override {
-    return at_once(block_bytes, strides_of(block_bytes).and_then([&](const Strides& strides) {
-      return costs_.regions(kDecodeRegions, decode_calls({1, kStreams, block_bytes, strides.lz, strides.raw}));
-    }));
-  }
+  size_t decoded_at_once(size_t block_bytes) override { return at_once(block_bytes, decoding_plan(1, block_bytes)); }
   Steps<BlockToEncode> encoding(MatchSearch search) override {
     return {[this, search](unsigned queue, auto blocks) { return begin_encoding(queue, blocks, search); },
             [this](unsigned queue, auto blocks) { return fetch_coded(queue, blocks); },
@@ -183,11 +188,11 @@ class LzPipeline final : public BlockPipeline {
   Result<void> begin_decoding(unsigned queue, std::span<const BlockToDecode> blocks);
   Result<void> collect_raw(unsigned queue, std::span<BlockToDecode> blocks);
 
-  // As many blocks as one launch should carry and a queue can hold, if one block takes these regions. Without regions
-  // the answer is 1, and beginning a group reports the error.
-  size_t at_once(size_t block_bytes, const Result<std::vector<Region>>& of_one) const {
+  // As many blocks as one launch should carry and a queue can hold, if one block has this plan. Without a plan the
+  // answer is 1, and beginning a group reports the error.
+  size_t at_once(size_t block_bytes, const Result<LaunchPlan>& of_one) const {
     const size_t wanted = machine_.slice_bytes() / std::max<size_t>(block_bytes, 1);
-    const size_t fitting = of_one ? machine_.queue_memory_bytes() / memory_bytes_of(*of_one) : 1;
+    const size_t fitting = of_one ? machine_.queue_memory_bytes() / memory_bytes_of(of_one->regions) : 1;
     return std::max<size_t>(1, std::min(wanted, fitting));
   }
   Result<Strides> strides_of(size_t largest_bytes) {
@@ -236,24 +241,23 @@ Result<void> LzPipeline::begin_encoding(unsigned queue, std::span<const BlockToE
   const Strides& strides = *found;
   groups_[queue] = {strides};
   const auto count = static_cast<uint32_t>(blocks.size());
-  const std::vector<KernelCall> calls = encode_calls(search, count, strides);
-  const auto regions = costs_.regions(kEncodeRegions, calls);
-  if (!regions) return tl::unexpected(regions.error());
-  if (auto arranged = arrange_blocks(machine_, queue, *regions); !arranged) return arranged;
+  const auto plan = costs_.plan(kEncodeRegions, encode_calls(search, count, strides));
+  if (!plan) return tl::unexpected(plan.error());
+  if (auto arranged = arrange_blocks(machine_, queue, plan->regions); !arranged) return arranged;
   const MutableBytes all_raw = machine_.host(queue, kRaw);
   executor_.for_each(count, [&](size_t i, unsigned) {
     const MutableBytes room = all_raw.subspan(i * strides.raw, strides.raw);
     std::fill(std::copy(blocks[i].raw.begin(), blocks[i].raw.end(), room.begin()), room.end(), uint8_t{0});
     array<uint32_t>(queue, kBlockSizes)[i] = static_cast<uint32_t>(blocks[i].raw.size());
   });
-  for (const KernelCall& call : calls) {
+  for (const KernelCall& call : plan->calls) {
     if (auto ready = machine_.prepare(call.kernel); !ready) return ready;
   }
   for (const size_t region : {kRaw, kBlockSizes}) {
     if (auto copied = machine_.upload(queue, region); !copied) return copied;
   }
   if (auto begun = machine_.begin_chain(queue); !begun) return begun;
-  for (const KernelCall& call : calls) {
+  for (const KernelCall& call : plan->calls) {
     if (auto launched = launch(machine_, queue, call); !launched) return launched;
   }
   if (auto ended = machine_.end_chain(queue); !ended) return ended;
@@ -356,12 +360,11 @@ Result<void> LzPipeline::begin_decoding(unsigned queue, std::span<const BlockToD
     apart.push_back(block);
   }
   if (apart.empty()) return {};
-  const std::vector<KernelCall> calls = decode_calls(sizes);
-  const auto regions = costs_.regions(kDecodeRegions, calls);
-  if (!regions) return tl::unexpected(regions.error());
-  if (auto arranged = arrange_blocks(machine_, queue, *regions); !arranged) return arranged;
+  const auto plan = costs_.plan(kDecodeRegions, decode_calls(sizes));
+  if (!plan) return tl::unexpected(plan.error());
+  if (auto arranged = arrange_blocks(machine_, queue, plan->regions); !arranged) return arranged;
   lay_out(queue, blocks);
-  return run(machine_, queue, calls).and_then([&] {
+  return run(machine_, queue, plan->calls).and_then([&] {
     const driver::Rows all{0, sizes.raw_bytes, sizes.raw_bytes, 1};
     return machine_.download_rows(queue, kToRaw, {&all, 1});
   });
