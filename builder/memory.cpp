@@ -358,6 +358,9 @@ void Trace::mark(u32 id, Value value, Where where) {
   llvm::Value* vector = llvm::PoisonValue::get(llvm::FixedVectorType::get(word, 4));
   for (unsigned i = 0; i < 4; ++i) vector = s.b.CreateInsertElement(vector, words[i], u64{i});
   s.b.CreateAlignedStore(vector, record, llvm::Align(16));
+  // In mapped host memory a record survives the kernel.
+  s.b.CreateCall(
+      llvm::InlineAsm::get(llvm::FunctionType::get(s.b.getVoidTy(), false), "membar.sys;", "~{memory}", true));
 }
 
 }  // namespace ptxkit::dsl

@@ -135,12 +135,12 @@ struct Lz4DecompressParameters {
   uint32_t item_count;
 };
 
-// Markers of the debug builds, written by lane 0 of an item's warp. docs/dsl.md describes the buffer.
+// Markers of the debug builds, written by lane 0 of an item's warp, or by the first thread of its CTA. docs/dsl.md describes the buffer.
 enum class Mark : uint32_t {
   item = 1,    // the warp begins; value: the item's size in bytes
   parse = 2,   // value: the position in the input of the window or sequence that the warp reads next
   emit = 3,    // value: the position in the output from which the warp writes next
-  status = 4,  // the warp is done; value: PageFlag or Lz4Status
+  status = 4,  // the warp is done; value: PageFlag, Lz4Status or StreamStatus; 0 without one
 };
 
 // A description for people: lower case, without a final period.

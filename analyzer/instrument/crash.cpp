@@ -129,8 +129,9 @@ Result<DebugBuffer> read_debug_buffer(std::span<const std::byte> bytes, const Ma
     const std::byte* at = bytes.data() + 16 * (1 + number % map.records);
     std::memcpy(&record.id, at, sizeof record.id);
     std::memcpy(&record.thread, at + 4, sizeof record.thread);
-    std::memcpy(&record.number, at + 8, sizeof record.number);
-    if (record.id == 0 || record.number != number) {
+    std::memcpy(&record.value, at + 8, sizeof record.value);
+    record.number = number;
+    if (record.id == 0 || (!map.is_set_by_author && record.value != number)) {
       ++buffer.unwritten_count;
       continue;
     }
@@ -158,21 +159,25 @@ Crash locate(const MarkerMap& map, const DebugBuffer& buffer) {
   std::map<uint32_t, Standing> groups;
   for (const auto& [index, thread] : threads) {
     const Marker& marker = *map.find(thread.last->id);
-    if (marker.kind == MarkerKind::exit) {
-      ++crash.ended_count;
-      continue;
-    }
+    const bool has_ended = marker.kind == MarkerKind::exit || marker.is_last;
+    crash.ended_count += has_ended ? 1 : 0;
+    if (marker.kind == MarkerKind::exit) continue;
     Standing& standing = groups[marker.id];
     standing.marker = &marker;
     standing.threads.push_back(index);
-    standing.last_number = std::max(standing.last_number, thread.last->number);
+    if (standing.threads.size() == 1 || thread.last->number > standing.last_number) {
+      standing.last_number = thread.last->number;
+      standing.last_value = thread.last->value;
+    }
     for (const auto& [id, turns] : thread.loops) {
       if (turns < kOften || turns <= standing.turns) continue;
       standing.loop = map.find(id);
       standing.turns = turns;
     }
   }
-  for (auto& [id, standing] : groups) crash.standing.push_back(std::move(standing));
+  for (auto& [id, standing] : groups) {
+    (standing.marker->is_last ? crash.at_last : crash.standing).push_back(std::move(standing));
+  }
   std::ranges::sort(crash.standing, std::ranges::greater(), &Standing::last_number);
   crash.is_waiting = !crash.standing.empty() && std::ranges::all_of(crash.standing, [](const Standing& standing) {
     return standing.marker->kind == MarkerKind::barrier;

@@ -15,6 +15,7 @@ namespace ptxkit::instrument {
 struct Record {
   uint32_t id = 0, thread = 0;
   uint64_t number = 0;  // of the marker in the whole run, counted from 0
+  uint64_t value = 0;   // of an author's marker
 };
 
 struct DebugBuffer {
@@ -32,6 +33,7 @@ struct Standing {
   const Marker* marker = nullptr;
   std::vector<uint32_t> threads;  // linear indices in the grid, ascending
   uint64_t last_number = 0;       // of their latest record
+  uint64_t last_value = 0;        // in it
   // The loop with the most iterations of one of these threads among its records, if there are at least 3.
   const Marker* loop = nullptr;
   uint32_t turns = 0;
@@ -39,6 +41,7 @@ struct Standing {
 
 struct Crash {
   size_t thread_count = 0, ended_count = 0;  // counts of threads with a record
+  std::vector<Standing> at_last;             // of those that ended: behind a last marker of the author
   std::vector<Standing> standing;            // threads that did not end; the group with the latest record first
   bool is_waiting = false;                   // the last marker of all of them is at a barrier
 };

@@ -5,12 +5,14 @@
 #include <map>
 #include <optional>
 #include <set>
+#include <span>
 
 #include <fmt/format.h>
 
 #include "analyzer/analyze/identity.hpp"
 #include "analyzer/analyze/place.hpp"
 #include "analyzer/flow/graph.hpp"
+#include "analyzer/instrument/sites.hpp"
 #include "analyzer/ptx/diagnostic.hpp"
 #include "analyzer/ptx/facts.hpp"
 #include "support/printable.hpp"
@@ -24,19 +26,7 @@ using ptx::InstructionId;
 using ptx::Item;
 using ptx::Module;
 
-constexpr std::string_view kKindNames[kMarkerKindCount] = {"entry", "loop", "barrier", "store", "load", "call", "exit"};
-
-// A marker at an instruction. `entry` has none: it stands behind the opening brace.
-struct Site {
-  MarkerKind kind;
-  InstructionId instruction;
-};
-
-// Whether the marker is set only by threads for which the instruction's guard holds.
-bool has_guard(const Function& function, const Site& site) {
-  const bool is_place = site.kind == MarkerKind::entry || site.kind == MarkerKind::loop;
-  return !is_place && static_cast<bool>(function.instructions[site.instruction].guard);
-}
+constexpr std::string_view kKindNames[] = {"entry", "loop", "barrier", "store", "load", "call", "exit", "own"};
 
 bool calls_marked_code(const Module& module, const Function& function, const Instruction& call) {
   const ptx::Operand* target = ptx::call_parts(function, call).target;
@@ -68,9 +58,8 @@ std::optional<MarkerKind> kind_of(const Module& module, const Function& function
 }
 
 // By instruction, at most one each. A retreating edge of the reverse postorder leads to every loop, natural or not.
-std::map<InstructionId, Site> sites_of(const Module& module, const Function& function, const flow::Graph& graph,
-                                       KindSet kinds) {
-  std::map<InstructionId, Site> sites;
+Sites sites_of(const Module& module, const Function& function, const flow::Graph& graph, KindSet kinds) {
+  Sites sites;
   for (InstructionId id = 0; id < function.instructions.size(); ++id) {
     const auto kind = kind_of(module, function, id);
     if (kind && (kinds & bit(*kind))) sites[id] = {*kind, id};
@@ -85,37 +74,6 @@ std::map<InstructionId, Site> sites_of(const Module& module, const Function& fun
     }
   }
   return sites;
-}
-
-uint32_t line_of(const Module& module, const Instruction& instruction) {
-  return module.position(instruction.opcode_at).line;
-}
-
-// Lines that a thread may run from `first` on before it sets another marker. A marker with a guard may be passed.
-std::vector<uint32_t> lines_until_next(const Module& module, const Function& function, const flow::Graph& graph,
-                                       const std::map<InstructionId, Site>& sites, std::optional<InstructionId> own,
-                                       InstructionId first) {
-  std::set<uint32_t> lines;
-  std::set<InstructionId> seen;
-  std::vector<InstructionId> open{first};
-  while (!open.empty()) {
-    const InstructionId id = open.back();
-    open.pop_back();
-    if (id >= function.instructions.size() || !seen.insert(id).second) continue;
-    const Instruction& instruction = function.instructions[id];
-    const auto site = sites.find(id);
-    const bool is_marked = site != sites.end() && own != id;
-    const bool is_behind = is_marked && site->second.kind == MarkerKind::call;
-    if (!is_marked || is_behind) lines.insert(line_of(module, instruction));
-    if (is_marked && !has_guard(function, site->second)) continue;
-    const flow::BlockId block = graph.block_of(id);
-    if (id + 1 < graph.block(block).end) {
-      open.push_back(id + 1);
-    } else {
-      for (const flow::BlockId next : graph.successors(block)) open.push_back(graph.block(next).first);
-    }
-  }
-  return {lines.begin(), lines.end()};
 }
 
 // The texts that go in: registers and set-up of a function, and markers.
@@ -213,29 +171,6 @@ size_t statement_end(const Module& module, const Instruction& instruction) {
   return std::min(module.text.find(';', instruction.opcode_at), module.text.size() - 1) + 1;
 }
 
-std::string source_of(const Module& module, const Instruction& instruction) {
-  const auto places = report::source_places(module, instruction.location);
-  return places.empty() ? "" : fmt::format("{}:{}", places.front().file, places.front().line);
-}
-
-Marker describe(const Module& module, const Function& function, MarkerKind kind, InstructionId id) {
-  Marker marker;
-  marker.kind = kind;
-  marker.function = function.name;
-  if (id >= function.instructions.size()) {  // of an empty body
-    marker.line = module.position(function.at).line;
-    marker.column = module.position(function.at).column;
-    return marker;
-  }
-  const Instruction& instruction = function.instructions[id];
-  const ptx::Position position = module.position(instruction.at);
-  marker.line = position.line;
-  marker.column = position.column;
-  marker.ptx = printable(report::statement_at(module, instruction.at));
-  marker.source = source_of(module, instruction);
-  return marker;
-}
-
 }  // namespace
 
 std::string_view text(MarkerKind kind) { return kKindNames[static_cast<size_t>(kind)]; }
@@ -246,19 +181,22 @@ Result<KindSet> parse_kinds(std::string_view list) {
   for (size_t begin = 0; begin <= list.size();) {
     const size_t end = std::min(list.find(',', begin), list.size());
     const std::string_view word = list.substr(begin, end - begin);
+    const std::span kinds_inserted(kKindNames, kMarkerKindCount);
     const auto found = std::ranges::find_if(
-        kKindNames, [&](std::string_view name) { return word == name || word == std::string(name) + "s"; });
-    if (found == std::end(kKindNames) && word != "entries")
+        kinds_inserted, [&](std::string_view name) { return word == name || word == std::string(name) + "s"; });
+    if (found == kinds_inserted.end() && word != "entries")
       return fail(fmt::format("unknown kind of marker '{}'", word), {},
                   "give all, or a list of entry, loop, barrier, store, load, call, exit");
-    if (word != "entries") kinds |= 1u << (found - std::begin(kKindNames));
+    if (word != "entries") kinds |= 1u << (found - kinds_inserted.begin());
     begin = end + 1;
   }
   return kinds;
 }
 
 const Marker* MarkerMap::find(uint32_t id) const {
-  return id >= 1 && id <= markers.size() ? &markers[id - 1] : nullptr;
+  if (id >= 1 && id <= markers.size() && markers[id - 1].id == id) return &markers[id - 1];
+  const auto found = std::ranges::find(markers, id, &Marker::id);
+  return found == markers.end() ? nullptr : &*found;
 }
 
 Result<Instrumented> instrument(const Module& module, const Options& options) {
@@ -291,7 +229,7 @@ Result<Instrumented> instrument(const Module& module, const Options& options) {
     const auto add = [&](MarkerKind kind, InstructionId id, std::optional<InstructionId> own, InstructionId first) {
       Marker marker = describe(module, function, kind, id);
       marker.id = static_cast<uint32_t>(result.map.markers.size() + 1);
-      marker.next_lines = lines_until_next(module, function, graph, sites, own, first);
+      marker.next_lines = ahead_of(module, function, graph, sites, own, first).lines;
       result.map.markers.push_back(std::move(marker));
       return result.map.markers.back().id;
     };

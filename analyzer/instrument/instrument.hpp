@@ -18,10 +18,11 @@
 
 namespace ptxkit::instrument {
 
-// Where markers lie: before the instruction; `call` after it, because the callee sets its own markers first.
-enum class MarkerKind : uint8_t { entry, loop, barrier, store, load, call, exit };
-inline constexpr size_t kMarkerKindCount = 7;
-std::string_view text(MarkerKind kind);  // "barrier"
+// Where markers lie: before the instruction; `call` after it, because the callee sets its own markers first. `own` is
+// one that the kernel's author set (launch_markers.hpp); it is never inserted.
+enum class MarkerKind : uint8_t { entry, loop, barrier, store, load, call, exit, own };
+inline constexpr size_t kMarkerKindCount = 7;  // of those that are inserted
+std::string_view text(MarkerKind kind);        // "barrier"
 
 using KindSet = uint32_t;  // bits 1 << MarkerKind
 constexpr KindSet bit(MarkerKind kind) { return KindSet{1} << static_cast<unsigned>(kind); }
@@ -35,20 +36,23 @@ struct Options {
 };
 
 struct Marker {
-  uint32_t id = 0;  // from 1, in program order
+  uint32_t id = 0;  // from 1, in program order; of an author's marker the number that it writes
   MarkerKind kind = MarkerKind::entry;
   std::string function;
   uint32_t line = 0, column = 0;     // of the instruction, in the original text
   std::string ptx;                   // the instruction
   std::string source;                // "match.cu:11" from .loc; empty without
   std::vector<uint32_t> next_lines;  // lines that a thread may run before its next marker, ascending
+  bool is_last = false;              // of an author's marker: none follows it, so its threads may have ended
 };
 
 struct MarkerMap {
   std::string file;    // the instrumented file
   std::string xxh128;  // of the original text
   uint32_t records = 0;
-  std::vector<Marker> markers;  // markers[i].id == i + 1
+  // Inserted markers: markers[i].id == i + 1. An author's: ascending ids, each of one or several places in the source.
+  std::vector<Marker> markers;
+  bool is_set_by_author = false;
 
   uint64_t buffer_bytes() const { return 16 * (uint64_t{records} + 1); }
   const Marker* find(uint32_t id) const;  // null where there is none

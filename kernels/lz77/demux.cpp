@@ -29,6 +29,7 @@ void parse(Kernel& k, const Matches& matches, const BlockU32& size, const WarpU3
   const WarpU32 end = begin + min(size - begin, kLzSegmentBytes);
   WarpVar next(k, begin);  // the beginning of the next token
   k.range(begin, end, kWarpLanes, [&](const WarpU32& base) {
+    mark_warp(k, Mark::parse, base);
     const LaneU32 position = base + k.lane();
     const LaneBool inside = position < end;
     const auto match = matches.at(select(inside, position, begin) * kWords);
@@ -55,6 +56,7 @@ struct Segment : LzItem {
       : LzItem(k, sizes, largest_bytes, lz_parts<kLzSegmentBytes>(largest_bytes)),
         first_count(index * lz_parts<kLzSegmentBytes>(largest_bytes)) {
     k.return_if(part * kLzSegmentBytes >= size);
+    mark_warp(k, Mark::item, size);
   }
   BlockU32 first_count;
 };
@@ -91,6 +93,7 @@ KernelDefinition demux_count() {
           counts.at(times<kCountWords>(segment.first_count + segment.part))
               .store_vector(std::array<LaneU32, kCountWords>{*tokens - *taken, *taken, (*tokens + 31) / 32, zero});
         });
+        mark_warp(k, Mark::status, k.constant<u32>(0));
       });
 }
 
@@ -182,6 +185,7 @@ KernelDefinition demux_scatter() {
           });
         });
         k.if_(*held != 0, [&] { store_word(*flags); });
+        mark_warp(k, Mark::status, k.constant<u32>(0));
       });
 }
 

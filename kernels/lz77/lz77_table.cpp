@@ -90,6 +90,7 @@ KernelDefinition lz77_table() {
                                                                                               names_of_seven.data()};
                   const LzItem item(k, sizes, item_bytes, lz_parts<kLzTablePart>(item_bytes));
                   const BlockU32 begin = item.part * kLzTablePart;
+                  mark_block(k, Mark::item, item.size);
                   k.return_if(begin >= item.size);
                   const LzSource src(bytes, item);
                   const auto matches = item.matches_of(all_matches);
@@ -101,6 +102,7 @@ KernelDefinition lz77_table() {
                   k.barrier();
                   k.range(begin - min(begin, kLzTableBefore), min(begin + kLzTablePart, item.size), kLzTableStep,
                           [&](const auto& step) {
+                            mark_block(k, Mark::parse, step);
                             const LaneU32 position = step + k.thread();
                             const LaneBool hashed = position < hashed_end;
                             const auto [first, second] = src.words_at(select(hashed, position, 0));
@@ -139,6 +141,7 @@ KernelDefinition lz77_table() {
                             k.if_(hashed & (seven_first == position), [&] { of_seven.enter(seven, position); });
                             k.barrier();  // the step has been inserted
                           });
+                  mark_block(k, Mark::status, k.constant<u32>(0));
                 });
 }
 

@@ -21,7 +21,9 @@ constexpr u32 kOwnedBuckets = (1u << kLzHashBits) / kLzLinkBlocks;  // buckets o
 // The item of a CTA whose threads have `Positions` positions each.
 template <u32 Positions = 1>
 LzItem item_of_threads(Kernel& k, const LzSizes& sizes, const BlockU32& item_bytes) {
-  return LzItem(k, sizes, item_bytes, lz_parts<kLzBlockThreads * Positions>(item_bytes));
+  const LzItem item(k, sizes, item_bytes, lz_parts<kLzBlockThreads * Positions>(item_bytes));
+  mark_warp(k, Mark::item, item.size);
+  return item;
 }
 
 // The first position of this thread. Threads past the end exit.
@@ -92,6 +94,7 @@ KernelDefinition lz77_link() {
                          Arg<"matches", Matches> all_matches, Arg<"item_bytes", u32> item_bytes) {
     const LzItem item(k, sizes, item_bytes, k.constant(kLzLinkBlocks));
     const Source src(bytes, item);
+    mark_warp(k, Mark::item, src.size);
     k.return_if(src.size == 0);  // an empty block
     const Matches matches = item.matches_of(all_matches);
     const auto heads = k.shared<u32, kOwnedBuckets, 16>("heads");
@@ -107,6 +110,7 @@ KernelDefinition lz77_link() {
     };
     LaneVar ahead(k, word_of(lane));  // loaded one iteration before it is hashed
     k.range(k.constant<u32>(0), src.size, kWarpLanes, [&](const auto& base) {
+      mark_warp(k, Mark::parse, base);
       const LaneU32 position = base + lane;
       const LaneBool hashed = begins_match(position);
       const LaneU32 hash = (*ahead * kHashMultiplier) >> (32 - kLzHashBits);
@@ -129,6 +133,7 @@ KernelDefinition lz77_link() {
       k.if_((item.part == 0) & (position < src.size) & !hashed,
             [&] { matches.at(position * kWords + 2).store(k.constant<u32>(0)); });
     });
+    mark_warp(k, Mark::status, k.constant<u32>(0));
   });
 }
 
@@ -139,6 +144,7 @@ KernelDefinition lz77_hash() {
                   const LzItem item = item_of_threads(k, sizes, item_bytes);
                   const LaneU32 position = position_of_thread(k, item);
                   find_longest<kLzMaxOffset, kLzMaxLinks>(k, Source(bytes, item), item.matches_of(matches), position);
+                  mark_warp(k, Mark::status, k.constant<u32>(0));
                 });
 }
 
@@ -154,6 +160,7 @@ KernelDefinition lz77_batch() {
                   k.range(first, min(src.size - first, kLzBatchPositions) + first, 1, [&](const LaneU32& position) {
                     find_longest<kLzBatchMaxOffset, kLzBatchMaxLinks>(k, src, matches, position);
                   });
+                  mark_warp(k, Mark::status, k.constant<u32>(0));
                 });
 }
 
@@ -175,6 +182,7 @@ KernelDefinition lz77_lazy() {
                   to.store(select(drops, 0, from.load()));
                   to.at<1>().store(select(drops, 0, length));
                   to.at<2>().store(from.at<2>().load());
+                  mark_warp(k, Mark::status, k.constant<u32>(0));
                 });
 }
 
@@ -199,6 +207,7 @@ KernelDefinition lz77_per_position() {
                   to.store(*best);
                   to.at<1>().store(select(*best == 0, 0, *longest));
                   to.at<2>().store(k.constant<u32>(0));
+                  mark_warp(k, Mark::status, k.constant<u32>(0));
                 });
 }
 
@@ -233,6 +242,7 @@ KernelDefinition lz77_topk() {
           to.at(std::integral_constant<u32, i * kWords + 1>{}).store(*lengths[i]);
           to.at(std::integral_constant<u32, i * kWords + 2>{}).store(k.constant<u32>(0));
         });
+        mark_warp(k, Mark::status, k.constant<u32>(0));
       });
 }
 

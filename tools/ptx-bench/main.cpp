@@ -19,7 +19,7 @@ namespace {
 
 std::string rate_text(const Row& row) {
   if (row.seconds == 0) return fmt::format("{:.3f} i/B", row.instructions_per_byte);
-  return row.raw_bytes == 0 ? fmt::format("{:.3f} s", row.seconds) : fmt::format("{:.2f}", row.gigabytes_per_second());
+  return row.raw_bytes == 0 ? fmt::format("{:.3f} s", row.seconds.median) : fmt::format("{:.2f}", row.gigabytes_per_second());
 }
 std::string share_text(double share) { return share == 0 ? "-" : fmt::format("{:.0f} %", 100 * share); }
 std::string ratio_text(const Row& row) { return row.ratio == 0 ? "-" : fmt::format("{:.3f}", row.ratio); }

@@ -11,6 +11,7 @@
 #include "analyzer/analyze/identity.hpp"
 #include "analyzer/analyze/place.hpp"
 #include "analyzer/instrument/crash.hpp"
+#include "analyzer/instrument/launch_markers.hpp"
 #include "analyzer/ptx/diagnostic.hpp"
 #include "analyzer/rules/score.hpp"
 #include "analyzer/rules/table.hpp"
@@ -98,6 +99,10 @@ std::string place(const std::string& path, uint32_t line, const std::string& sou
 }
 
 std::string text_of(const Marker& marker, const std::string& path) {
+  if (marker.kind == instrument::MarkerKind::own) {
+    return fmt::format("marker {} of {}, set at {}: {}:{}", marker.id, marker.function, marker.source, path,
+                       marker.line);
+  }
   return fmt::format("{} marker {} of {}, {}: {}", instrument::text(marker.kind), marker.id, marker.function,
                      place(path, marker.line, marker.source), marker.ptx);
 }
@@ -108,6 +113,9 @@ std::string text_of(const instrument::Standing& standing, const std::string& pat
                         ? fmt::format("thread {}", standing.threads.front())
                         : fmt::format("{} threads, {} to {}", count, standing.threads.front(), standing.threads.back());
   out += fmt::format(" behind {}\n", text_of(*standing.marker, path));
+  if (standing.marker->kind == instrument::MarkerKind::own) {
+    out += fmt::format("  its value{} was {}\n", count == 1 ? "" : " in the latest record", standing.last_value);
+  }
   const auto& lines = standing.marker->next_lines;
   out += fmt::format("  next come lines {}{}\n",
                      fmt::join(lines.begin(), lines.begin() + std::min(lines.size(), kShownLines), ", "),
@@ -123,6 +131,15 @@ std::string text_of(const instrument::Suspect& suspect, const std::string& path)
   const rules::RuleInfo* rule = rules::find_rule(suspect.rule);
   return fmt::format("likely: {} {}, {}: {}\n  {}\n", suspect.rule, rule != nullptr ? rule->name : "",
                      place(path, suspect.line, suspect.source), suspect.message, suspect.ptx);
+}
+
+// Whether a kernel writes markers already: a debug build of the DSL, or a text that was instrumented.
+bool has_debug_buffer(const ptx::Module& module) {
+  return std::ranges::any_of(module.functions, [&](const ptx::Function& function) {
+    return function.is_entry && std::ranges::any_of(function.parameters, [&](ptx::VariableId id) {
+             return module.variables[id].name.ends_with("_debug_buffer");
+           });
+  });
 }
 
 int analyze_crash(const CrashWords& words) {
@@ -145,9 +162,14 @@ int analyze_crash(const CrashWords& words) {
   if (!words.markers.empty()) {
     const auto json = read_file(words.markers);
     if (!json) return fail_with(json.error(), rules::Status::unreadable);
-    auto read = instrument::parse_marker_map(*json, words.markers);
+    auto read = instrument::is_launch_file(*json) ? instrument::launch_markers(*json, parsed.module, words.markers)
+                                                  : instrument::parse_marker_map(*json, words.markers);
     if (!read) return fail_with(read.error(), rules::Status::unreadable);
     map = std::move(*read);
+  } else if (has_debug_buffer(parsed.module)) {
+    return fail_with(
+        {"this is a debug build, whose markers its launch file lists", words.ptx, "give --markers its .launch.json"},
+        rules::Status::unreadable);
   } else {
     // Assume the default markers and a ring that fills the buffer. Nothing in the buffer can confirm this.
     complain(fmt::format("without --markers these are taken for the markers of 'ptx-debug instrument {}' without --at",
@@ -180,10 +202,14 @@ int analyze_crash(const CrashWords& words) {
          "give the kernel one of mapped host memory (run --arg mapped:BYTES:OUT)"},
         rules::Status::unreadable);
 
-  const instrument::Crash crash = instrument::locate(map, *buffer);
+  instrument::Crash crash = instrument::locate(map, *buffer);
+  // A kernel that died behind its author's last marker.
+  const bool has_died = ending.error || ending.deadline;
+  if (crash.standing.empty() && has_died) crash.standing = std::move(crash.at_last);
   std::string out =
       fmt::format("{}: {} of {}, {} of which ended", printable_path(words.buffer),
                   plural(buffer->marker_count, "marker"), plural(crash.thread_count, "thread"), crash.ended_count);
+  if (map.is_set_by_author) out += " or stand behind the last marker";
   if (buffer->lost_count != 0) out += fmt::format("; the first {} markers are overwritten", buffer->lost_count);
   if (buffer->unwritten_count != 0) out += fmt::format("; {} were never written", buffer->unwritten_count);
   out += "\n";
@@ -223,8 +249,9 @@ void add_crash_analyze(CLI::App& app, Action& action) {
   Verb verb(app, "crash-analyze", "where a kernel died, from the debug buffer it left");
   const auto words = std::make_shared<CrashWords>();
   verb.option("--debug-buffer", words->buffer, "the buffer's bytes").required().type_name("F");
-  verb.option("--ptx", words->ptx, "the PTX that was instrumented").required().type_name("F");
-  verb.option("--markers", words->markers, "what instrument --markers wrote; without it, default markers")
+  verb.option("--ptx", words->ptx, "the PTX that was instrumented, or that of a debug build").required().type_name("F");
+  verb.option("--markers", words->markers,
+              "what instrument --markers wrote, or the launch file of a debug build; without it, default markers")
       .type_name("F");
   verb.option("--error", words->error, "how it ended: a CUDA error code, or deadline").type_name("CODE");
   add_sandbox(verb, words->sandbox);

@@ -1,5 +1,6 @@
 // Properties of the kernels' PTX text: 32-bit shared addresses, LZ4's hash multiplier, the main loops, warp collectives
 // that every lane reaches.
+#include <set>
 #include <string>
 
 #include <gtest/gtest.h>
@@ -8,6 +9,7 @@
 #include "analyzer/flow/dominators.hpp"
 #include "analyzer/flow/graph.hpp"
 #include "analyzer/flow/loops.hpp"
+#include "analyzer/instrument/launch_markers.hpp"
 #include "analyzer/ptx/diagnostic.hpp"
 #include "analyzer/ptx/names.hpp"
 #include "kernels/bwt/abi.hpp"
@@ -16,6 +18,7 @@
 #include "kernels/images.hpp"
 #include "kernels/lz4/lz4_format.hpp"
 #include "kernels/lz77/abi.hpp"
+#include "support/file.hpp"
 
 namespace ptxkit::kernels {
 namespace {
@@ -195,6 +198,34 @@ TEST(KernelFacts, ImagesDescribeTheirText) {
       EXPECT_EQ(variable.pointer_align, image.parameters[i].pointee_alignment_bytes);
     }
   });
+}
+
+// crash-analyze takes the launch file of each debug build: its threads write where an item begins, and where they are
+// done with it.
+TEST(KernelFacts, EveryDebugBuildHasMarkers) {
+  size_t debug_count = 0;
+  std::set<std::string_view> kernels;
+  for_each_image("", [&](const KernelImage& image, const Parsed& parsed) {
+    kernels.insert(image.name);
+    if (image.variant != "debug") return;
+    ++debug_count;
+    const std::string path = std::string(PTXKIT_PTX_FOLDER "/") + std::string(image.name) + "." +
+                             std::string(image.target) + ".debug.launch.json";
+    const auto json = read_file(path);
+    ASSERT_TRUE(json) << json.error().message();
+    ASSERT_TRUE(instrument::is_launch_file(*json));
+    const auto map = instrument::launch_markers(*json, parsed.result.module, path);
+    ASSERT_TRUE(map) << map.error().message();
+    for (const Mark mark : {Mark::item, Mark::status}) {
+      const instrument::Marker* const marker = map->find(static_cast<uint32_t>(mark));
+      ASSERT_NE(marker, nullptr) << static_cast<uint32_t>(mark);
+      EXPECT_EQ(marker->is_last, mark == Mark::status) << marker->source;
+      EXPECT_FALSE(marker->next_lines.empty());
+      EXPECT_NE(marker->source.find("kernels/"), std::string::npos);
+    }
+  });
+  EXPECT_EQ(debug_count, 2 * kernels.size());  // for two targets
+  EXPECT_GE(kernels.size(), 33u);
 }
 
 TEST(KernelFacts, EveryImageHasAGoodVerdictOnExactlyItsText) {
