@@ -62,6 +62,11 @@ class Bench {
     for (uint32_t i = 1; i <= marked; ++i)
       ran.marks.push_back({static_cast<kernels::Mark>(buffer[i].id), buffer[i].thread, buffer[i].value});
   }
+  emulator::CountedOutcome count(std::string_view ptx, std::string_view entry, uint32_t grid, uint32_t block_threads,
+                                 const std::vector<Argument>& arguments) {
+    const auto program = value_of(emulator::Program::load_text(device_, std::string(ptx), std::string(entry) + ".ptx"));
+    return value_of(emulator::launch_counted(program, entry, {.grid = {grid}, .block = {block_threads}}, arguments));
+  }
 
  private:
   struct Marker {
@@ -189,32 +194,60 @@ Ran emulate_items(std::string_view ptx, std::string_view entry, kernels::LaunchS
   return ran;
 }
 
-RanBuffers emulate_launch(std::string_view ptx, std::string_view entry, uint32_t grid, uint32_t block_threads,
-                          const std::vector<KernelArgument>& arguments) {
-  Bench bench;
+namespace {
+
+// The arguments on a device, and the addresses of those that are buffers.
+struct Placed {
   std::vector<Argument> values;
   std::vector<Address> addresses;
+};
+
+Placed place(Bench& bench, const std::vector<KernelArgument>& arguments) {
+  Placed placed;
   for (const KernelArgument& argument : arguments) {
-    if (argument.is_buffer) {
-      const std::string name = "argument " + std::to_string(values.size());
-      const Address address = argument.bytes.empty() ? bench.allocate<uint8_t>(name, argument.size_bytes)
-                                                     : bench.upload(name, argument.bytes);
-      addresses.push_back(address);
-      values.push_back(Argument::of(address));
-    } else {
-      values.push_back(Argument::of(argument.value));
+    if (!argument.is_buffer) {
+      placed.values.push_back(Argument::of(argument.value));
+      continue;
     }
+    const std::string name = "argument " + std::to_string(placed.values.size());
+    const Address address = argument.bytes.empty() ? bench.allocate<uint8_t>(name, argument.size_bytes)
+                                                   : bench.upload(name, argument.bytes);
+    placed.addresses.push_back(address);
+    placed.values.push_back(Argument::of(address));
   }
-  Ran ran;
-  bench.launch(ran, ptx, entry, {.block_threads = block_threads, .items_per_block = 1}, grid, std::move(values), {});
-  RanBuffers result{{}, ran.report};
-  if (!ran.outcome.ok()) return result;
+  return placed;
+}
+
+std::vector<Bytes> fetch(Bench& bench, const std::vector<KernelArgument>& arguments,
+                         const std::vector<Address>& addresses) {
+  std::vector<Bytes> buffers;
   auto address = addresses.begin();
   for (const KernelArgument& argument : arguments) {
     if (!argument.is_buffer) continue;
-    result.buffers.push_back(bench.download<uint8_t>(*address++, argument.is_scratch ? 0 : argument.size_bytes));
+    buffers.push_back(bench.download<uint8_t>(*address++, argument.is_scratch ? 0 : argument.size_bytes));
   }
-  return result;
+  return buffers;
+}
+
+}  // namespace
+
+RanBuffers emulate_launch(std::string_view ptx, std::string_view entry, uint32_t grid, uint32_t block_threads,
+                          const std::vector<KernelArgument>& arguments) {
+  Bench bench;
+  const Placed placed = place(bench, arguments);
+  Ran ran;
+  bench.launch(ran, ptx, entry, {.block_threads = block_threads, .items_per_block = 1}, grid, placed.values, {});
+  if (!ran.outcome.ok()) return {{}, ran.report};
+  return {fetch(bench, arguments, placed.addresses), {}};
+}
+
+CountedBuffers count_launch(std::string_view ptx, std::string_view entry, uint32_t grid, uint32_t block_threads,
+                            const std::vector<KernelArgument>& arguments) {
+  Bench bench;
+  const Placed placed = place(bench, arguments);
+  auto ran = bench.count(ptx, entry, grid, block_threads, placed.values);
+  if (!ran.outcome.ok()) return {{}, emulator::render(ran.outcome, std::string(entry) + ".ptx"), {}};
+  return {fetch(bench, arguments, placed.addresses), {}, std::move(ran.counts)};
 }
 
 Launch emulator_launch(std::string_view variant) {

@@ -12,7 +12,7 @@
 #include "fkr_tests/cases/kernel_argument.hpp"
 #include "kernels/images.hpp"
 #include "kernels/lz4/lz4_format.hpp"
-#include "runtime/emulator/emulator.hpp"
+#include "runtime/emulator/watch.hpp"
 
 namespace ptxkit::testing {
 
@@ -63,6 +63,15 @@ Ran emulate_zero_page(std::string_view ptx, const std::vector<Bytes>& items,
 // Runs any kernel: one launch of `grid` CTAs. Returns the final buffers in order; none after a fault.
 RanBuffers emulate_launch(std::string_view ptx, std::string_view entry, uint32_t grid, uint32_t block_threads,
                           const std::vector<KernelArgument>& arguments);
+
+// The same, with how often each instruction was executed.
+struct CountedBuffers {
+  std::vector<Bytes> buffers;
+  std::string report;
+  std::vector<emulator::InstructionCount> counts;
+};
+CountedBuffers count_launch(std::string_view ptx, std::string_view entry, uint32_t grid, uint32_t block_threads,
+                            const std::vector<KernelArgument>& arguments);
 
 // The same for an embedded kernel, in the form that tests for several machines use.
 Launch emulator_launch(std::string_view variant);

@@ -1,4 +1,5 @@
-// A launch that records which threads reach given PTX lines, and the addresses that they access there.
+// Launches that record more than their outcome: which threads reach given PTX lines, and the addresses that they access
+// there; how often each instruction was executed.
 #pragma once
 
 #include <cstdint>
@@ -23,6 +24,22 @@ struct Visit {
 };
 
 inline constexpr size_t kMostWatchedLines = 255, kMostVisits = 1 << 16;
+
+// An instruction of the module, and how often it was executed: by warps, also where the guard held for no lane, which
+// Statistics::warp_instructions counts, and by threads whose guard held.
+struct InstructionCount {
+  uint32_t function = 0, instruction = 0;  // indices in ptx::Module::functions and ptx::Function::instructions
+  uint64_t warps = 0, threads = 0;
+};
+
+struct CountedOutcome {
+  Outcome outcome;
+  std::vector<InstructionCount> counts;  // in program order; only instructions that were executed
+};
+
+// The same as launch(), with counts.
+Result<CountedOutcome> launch_counted(const Program& program, std::string_view entry, const LaunchShape& shape,
+                                      std::span<const Argument> arguments, const LaunchOptions& options = {});
 
 struct WatchedOutcome {
   Outcome outcome;

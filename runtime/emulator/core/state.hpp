@@ -198,6 +198,11 @@ struct Cluster {
   std::vector<Cta*> ctas;
 };
 
+// How often an instruction was executed: by warps, and by threads whose guard held.
+struct Executions {
+  uint64_t warps = 0, threads = 0;
+};
+
 struct Cta {
   Launch* launch = nullptr;
   Cluster* cluster = nullptr;
@@ -233,6 +238,7 @@ struct Cta {
   std::vector<uint32_t> priority;  // of the adversarial schedule: warps, highest priority first
   bool stopped = false;            // by a fault
   Statistics statistics;
+  std::vector<Executions> executions;  // by pc, in a launch that counts; empty otherwise
   Random random;
 };
 
@@ -254,6 +260,7 @@ struct Launch {
   std::vector<uint8_t> checked_places;  // by pc: whether it is in LaunchOptions::only_checked_line; empty if that is 0
   std::vector<uint8_t> visited_lines;   // by pc: 1 + index in `visitable`, or 0; empty in a launch that is not watched
   std::span<const uint32_t> visitable;
+  bool counts = false;                        // how often each instruction is executed
   std::unique_ptr<LaunchOrder> order;         // with the check for races only
   std::unique_ptr<AccessHistory> history;     // of global memory
   std::unique_ptr<UndefinedOutputs> outputs;  // with kCheckOutputs only
@@ -278,7 +285,8 @@ struct Launch {
   std::optional<Error> failure;                      // the host ran out of memory
   PrintFifo printed;
   Statistics statistics;
-  std::map<Address, HeapBlock> heap;  // allocated by this launch and not freed
+  std::vector<Executions> executions;  // by pc, of the CTAs that have ended
+  std::map<Address, HeapBlock> heap;   // allocated by this launch and not freed
   std::map<VisitKey, Visit> visits;
 };
 

@@ -74,6 +74,7 @@ std::unique_ptr<Cta> make_cta(Launch& launch, uint64_t turn) {
   const uint64_t threads = launch.shape.block.count();
   const auto warp_count = static_cast<uint32_t>((threads + kLanes - 1) / kLanes);
   cta->shared_bytes = launch.shared_bytes;
+  if (launch.counts) cta->executions.resize(launch.image->codes.size());
   constexpr uint64_t kSharedAlign = 1024;
   cta->shared_storage.resize(cta->shared_bytes + kSharedAlign);
   auto begin =
@@ -128,6 +129,7 @@ void restart(Cta& cta, uint64_t turn) {
   cta.stopped = false;
   cta.next_warp = 0;
   cta.statistics = {};
+  std::ranges::fill(cta.executions, Executions{});
   cta.origins.clear();
   cta.origin_of_place.clear();
   cta.random = Random(Random(launch.options.schedule_seed)() + turn);

@@ -426,6 +426,8 @@ uint64_t run_warp(Warp& warp, uint64_t slice) {
   const Code* codes = cta.launch->image->codes.data();
   const auto& visited = cta.launch->visited_lines;
   const uint8_t* const visited_lines = visited.empty() ? nullptr : visited.data();
+  Executions* const executions = cta.executions.empty() ? nullptr : cta.executions.data();
+  const bool is_recorded = visited_lines != nullptr || executions != nullptr;
   const bool random = cta.launch->options.schedule_seed != 0;
   uint64_t steps = 0, threads = 0;
   const Pick usual = cta.launch->options.adversarial ? Pick::furthest : Pick::place;
@@ -475,7 +477,13 @@ uint64_t run_warp(Warp& warp, uint64_t slice) {
         exec &= *at<const uint32_t>(warp, code.guard) ^ code.guard_flip;
       }
       if constexpr (kChecked) {
-        if (visited_lines && visited_lines[pc]) note_visits(warp, exec);
+        if (is_recorded) {
+          if (visited_lines && visited_lines[pc]) note_visits(warp, exec);
+          if (executions && code.counts) {
+            ++executions[pc].warps;
+            executions[pc].threads += static_cast<unsigned>(std::popcount(exec));
+          }
+        }
       }
       if (code.counts) {
         ++steps;

@@ -57,6 +57,10 @@ void finish(Launch& launch, const Cta& cta) {
   sum.divergent_branches += cta.statistics.divergent_branches;
   sum.barriers += cta.statistics.barriers;
   ++sum.cta_count;
+  for (size_t pc = 0; pc < cta.executions.size(); ++pc) {
+    launch.executions[pc].warps += cta.executions[pc].warps;
+    launch.executions[pc].threads += cta.executions[pc].threads;
+  }
 }
 
 // The CTAs of one cluster; without clusters, one CTA.
@@ -286,10 +290,23 @@ void guarded_work(Launch& launch, unsigned worker) {
   }
 }
 
-// Records the visits of `lines`. Throws std::bad_alloc.
-Result<WatchedOutcome> unguarded_launch(const Program& program, std::string_view entry_name, const LaunchShape& wanted,
-                                        std::span<const std::byte> parameters, std::span<const uint32_t> lines,
-                                        const LaunchOptions& options) {
+// What a launch yields. `visits`: of `lines`; `counts`: if asked for.
+struct Recorded {
+  Outcome outcome;
+  std::vector<Visit> visits;
+  std::vector<InstructionCount> counts;
+};
+
+// What run_launch() records besides the outcome.
+struct Recording {
+  std::span<const uint32_t> lines;
+  bool counts = false;
+};
+
+// Throws std::bad_alloc.
+Result<Recorded> unguarded_launch(const Program& program, std::string_view entry_name, const LaunchShape& wanted,
+                                  std::span<const std::byte> parameters, const Recording& recording,
+                                  const LaunchOptions& options) {
   const ProgramImage& image = *program.image();
   if (auto known = program.entry(entry_name); !known) return tl::unexpected(known.error());
   const EntryImage& entry = *std::find_if(image.entries.begin(), image.entries.end(),
@@ -321,8 +338,10 @@ Result<WatchedOutcome> unguarded_launch(const Program& program, std::string_view
   launch.options.threads = static_cast<unsigned>(std::clamp<uint64_t>(
       options.threads, 1, std::min<uint64_t>(shape.grid.count() / shape.cluster.count(), kMostThreads)));
   if (image.uses_heap) launch.options.threads = 1;  // a block of the heap may be freed while another thread accesses it
-  launch.checked = options.checks != kCheckNone || !lines.empty();
-  if (!lines.empty()) watch(launch, lines);
+  launch.checked = options.checks != kCheckNone || !recording.lines.empty() || recording.counts;
+  if (!recording.lines.empty()) watch(launch, recording.lines);
+  launch.counts = recording.counts;
+  if (launch.counts) launch.executions.resize(image.codes.size());
   if (options.only_checked_line) {
     launch.checked_places.resize(image.sites.size());
     for (uint32_t pc = 0; pc < launch.checked_places.size(); ++pc)
@@ -372,8 +391,8 @@ Result<WatchedOutcome> unguarded_launch(const Program& program, std::string_view
   if (launch.outputs) note_undefined_outputs(launch);
   if (launch.grid_workspace) (void)image.memory->release(launch.grid_workspace);
 
-  WatchedOutcome watched;
-  Outcome& outcome = watched.outcome;
+  Recorded recorded;
+  Outcome& outcome = recorded.outcome;
   std::stable_sort(launch.faults.begin(), launch.faults.end(),
                    [](const auto& x, const auto& y) { return x.first < y.first; });
   for (auto& [number, fault] : launch.faults) outcome.faults.push_back(std::move(fault));
@@ -384,14 +403,18 @@ Result<WatchedOutcome> unguarded_launch(const Program& program, std::string_view
   for (const std::string& text : launch.printed.calls) outcome.output += text;
   outcome.lost_prints = launch.printed.lost_calls;
   outcome.lost_print_bytes = launch.printed.lost_bytes;
-  for (auto& [key, visit] : launch.visits) watched.visits.push_back(std::move(visit));
-  return watched;
+  for (auto& [key, visit] : launch.visits) recorded.visits.push_back(std::move(visit));
+  for (uint32_t pc = 0; pc < launch.executions.size(); ++pc) {
+    const auto& [warps, threads] = launch.executions[pc];
+    if (warps != 0) recorded.counts.push_back({image.sites[pc].function, image.sites[pc].instruction, warps, threads});
+  }
+  return recorded;
 }
 
-Result<WatchedOutcome> run_launch(const Program& program, std::string_view entry_name, const LaunchShape& wanted,
-                                  std::span<const std::byte> parameters, std::span<const uint32_t> lines,
-                                  const LaunchOptions& options) {
-  return guarded([&] { return unguarded_launch(program, entry_name, wanted, parameters, lines, options); });
+Result<Recorded> run_launch(const Program& program, std::string_view entry_name, const LaunchShape& wanted,
+                            std::span<const std::byte> parameters, const Recording& recording,
+                            const LaunchOptions& options) {
+  return guarded([&] { return unguarded_launch(program, entry_name, wanted, parameters, recording, options); });
 }
 
 // The parameters in one buffer.
@@ -435,7 +458,18 @@ Result<WatchedOutcome> launch_watched(const Program& program, std::string_view e
                                       const LaunchOptions& options) {
   const auto bytes = packed(program, entry_name, arguments);
   if (!bytes) return tl::unexpected(bytes.error());
-  return run_launch(program, entry_name, shape, *bytes, lines, options);
+  auto run = run_launch(program, entry_name, shape, *bytes, {.lines = lines}, options);
+  if (!run) return tl::unexpected(run.error());
+  return WatchedOutcome{std::move(run->outcome), std::move(run->visits)};
+}
+
+Result<CountedOutcome> launch_counted(const Program& program, std::string_view entry_name, const LaunchShape& shape,
+                                      std::span<const Argument> arguments, const LaunchOptions& options) {
+  const auto bytes = packed(program, entry_name, arguments);
+  if (!bytes) return tl::unexpected(bytes.error());
+  auto run = run_launch(program, entry_name, shape, *bytes, {.lines = {}, .counts = true}, options);
+  if (!run) return tl::unexpected(run.error());
+  return CountedOutcome{std::move(run->outcome), std::move(run->counts)};
 }
 
 Result<uint32_t> parse_checks(std::string_view list) {

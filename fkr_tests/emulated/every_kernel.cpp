@@ -1,0 +1,258 @@
+#include "fkr_tests/emulated/every_kernel.hpp"
+
+#include <gtest/gtest.h>
+
+#include "fkr_tests/cases/bwt_cases.hpp"
+#include "fkr_tests/cases/transforms.hpp"
+#include "kernels/lz4/lz4_compress_reference.hpp"
+#include "kernels/lz77/lz77_reference.hpp"
+#include "kernels/pages/zero_page_reference.hpp"
+
+namespace ptxkit::testing {
+
+using namespace kernels;
+
+namespace {
+
+template <class T>
+Bytes bytes_of(const std::vector<T>& values) {
+  const auto* const first = reinterpret_cast<const uint8_t*>(values.data());
+  return {first, first + values.size() * sizeof(T)};
+}
+KernelArgument words(std::vector<uint32_t> values) { return KernelArgument::input(bytes_of(values)); }
+KernelArgument double_words(std::vector<uint64_t> values) { return KernelArgument::input(bytes_of(values)); }
+
+constexpr size_t kAsDeclared = 0;
+KernelArgument room() { return KernelArgument::output(kAsDeclared); }
+
+// Items of one size, `item_bytes` of input and of output.
+std::vector<KernelArgument> items(std::vector<Bytes> sources, uint32_t item_bytes, std::vector<uint32_t> options) {
+  Bytes src;
+  std::vector<uint64_t> src_offsets, dst_offsets;
+  std::vector<uint32_t> src_sizes;
+  for (const Bytes& source : sources) {
+    src_offsets.push_back(src.size());
+    src_sizes.push_back(static_cast<uint32_t>(source.size()));
+    dst_offsets.push_back(dst_offsets.size() * item_bytes);
+    src.insert(src.end(), source.begin(), source.end());
+  }
+  std::vector<KernelArgument> arguments = {KernelArgument::input(src),
+                                           double_words(src_offsets),
+                                           words(src_sizes),
+                                           room(),
+                                           double_words(dst_offsets),
+                                           words(std::vector<uint32_t>(sources.size(), item_bytes)),
+                                           room(),
+                                           room(),
+                                           KernelArgument::number(static_cast<uint32_t>(sources.size()))};
+  for (const uint32_t option : options) arguments.push_back(KernelArgument::number(option));
+  return arguments;
+}
+
+}  // namespace
+
+std::map<std::string, Bytes> named(const kernels::KernelImage& image, const std::vector<KernelArgument>& arguments,
+                                   const std::vector<Bytes>& buffers) {
+  std::map<std::string, Bytes> found;
+  auto buffer = buffers.begin();
+  for (size_t i = 0; i < arguments.size() && buffer != buffers.end(); ++i) {
+    if (arguments[i].is_buffer) found[std::string(image.parameters[i].name)] = *buffer++;
+  }
+  return found;
+}
+
+EveryKernel::Buffers EveryKernel::run(std::string_view kernel, uint32_t grid, const LaunchSize& size,
+                                      std::vector<KernelArgument> arguments,
+                                      const std::set<std::string_view>& by_content) {
+  SCOPED_TRACE(kernel);
+  const KernelImage& image = kernel_image(kernel);
+  const KernelCost cost = parse_kernel_cost(image.ptx).value();
+  seen_.insert(std::string(kernel));
+  std::map<std::string, uint64_t> declared;
+  for (const CostBuffer& buffer : cost.buffers) declared[buffer.name] = buffer.bytes.evaluate(size).value();
+  size_t buffer_count = 0;
+  for (size_t i = 0; i < arguments.size(); ++i) {
+    if (!arguments[i].is_buffer) continue;
+    ++buffer_count;
+    const std::string name(image.parameters[i].name);
+    EXPECT_TRUE(declared.contains(name)) << name << " is not declared";
+    EXPECT_LE(arguments[i].bytes.size(), declared[name]) << name;
+    arguments[i].size_bytes = declared[name];
+    if (!arguments[i].bytes.empty()) arguments[i].bytes.resize(declared[name]);
+  }
+  EXPECT_EQ(buffer_count, declared.size()) << "something is declared that the kernel does not take";
+  return launch(image, grid, size, arguments, by_content);
+}
+
+Bytes EveryKernel::lz4_input(size_t size) const {
+  return lz4_is_compressible_ ? matchable_bytes(size, 1) : random_bytes(size, 1);
+}
+
+std::set<std::string_view> EveryKernel::lz4_by_content() const {
+  return lz4_is_compressible_ ? std::set<std::string_view>{"dst"} : std::set<std::string_view>{};
+}
+
+// Input that does not shrink is stored.
+void EveryKernel::expect_lz4(const Buffers& found, const Bytes& raw) const {
+  EXPECT_EQ(found.at("flags"), lz4_is_compressible_ ? Bytes({0, 0}) : Bytes({1, 1}));
+  if (!lz4_is_compressible_) {
+    EXPECT_TRUE(found.at("dst") == raw);
+  }
+}
+
+void EveryKernel::zero_page() {
+  Bytes pages(2 * kMaxPageBytes);
+  pages.back() = 1;
+  const auto found = run(kZeroPage, 1, {pages.size(), 2},
+                         {KernelArgument::input(pages), words({kMaxPageBytes, kMaxPageBytes}), room(),
+                          KernelArgument::number(kMaxPageBytes / kStrideUnitBytes), KernelArgument::number(2)});
+  EXPECT_EQ(found.at("flags"), Bytes({2, 0}));
+}
+
+void EveryKernel::lz4_compressors() {
+  for (const auto& [kernel, size] :
+       {std::pair(kLz4CompressPage, kMaxPageBytes), std::pair(kLz4CompressChunk, kMaxChunkBytes),
+        std::pair(kLz4CompressHigh, kMaxChunkBytes)}) {
+    const Bytes raw = lz4_input(2 * size);
+    const LaunchShape& shape = kernel == kLz4CompressPage ? kLz4CompressPageShape : kLz4CompressChunkShape;
+    const auto stride = KernelArgument::number(size / kStrideUnitBytes);
+    const auto found = run(kernel, shape.grid_blocks(2), {raw.size(), 2},
+                           {KernelArgument::input(raw), words({size, size}), room(), room(), room(), stride, stride,
+                            KernelArgument::number(2)},
+                           lz4_by_content());
+    expect_lz4(found, raw);
+  }
+}
+
+void EveryKernel::lz4_in_two_kernels() {
+  const Bytes raw = lz4_input(2 * kMaxPageBytes);
+  const auto src = KernelArgument::input(raw), sizes = words({kMaxPageBytes, kMaxPageBytes});
+  const auto stride = KernelArgument::number(kMaxPageBytes / kStrideUnitBytes), count = KernelArgument::number(2);
+  const uint32_t grid = kLz4CompressPageShape.grid_blocks(2);
+  const auto matched =
+      run(kLz4MatchPage, grid, {raw.size(), 2}, {src, sizes, room(), room(), room(), stride, count}, {"matches"});
+  EXPECT_EQ(matched.at("flags"), Bytes({0, 0}));
+  const auto encoded =
+      run(kLz4EncodePage, grid, {raw.size(), 2},
+          {src, sizes, KernelArgument::input(matched.at("matches")), KernelArgument::input(matched.at("match_counts")),
+           room(), room(), KernelArgument::input(matched.at("flags")), stride, stride, count},
+          lz4_is_compressible_ ? std::set<std::string_view>{"matches", "dst"} : std::set<std::string_view>{"matches"});
+  expect_lz4(encoded, raw);
+}
+
+void EveryKernel::lz4_decompressor() {
+  const Bytes page = matchable_bytes(kMaxPageBytes, 1);
+  Bytes block(kMaxPageBytes);
+  block.resize(lz4_compress_reference(page, block, kPageVariant).size_bytes);
+  const auto found =
+      run(kLz4Decompress, 1, {2 * kMaxPageBytes, 2, 2 * block.size()}, items({block, block}, kMaxPageBytes, {}));
+  Bytes twice = page;
+  twice.insert(twice.end(), page.begin(), page.end());
+  EXPECT_TRUE(found.at("dst") == twice);
+}
+
+void EveryKernel::transforms() {
+  const Bytes raw = matchable_bytes(kTransformItemBytes, 1);
+  for (const auto& pair : transform_pairs()) {
+    const Bytes stream = coded(pair, raw);
+    if (!pair.encoder.empty() && !seen_.contains(std::string(pair.encoder))) {
+      ASSERT_LE(stream.size(), raw.size()) << pair.label;
+      Bytes made =
+          run(pair.encoder, 1, {raw.size()}, items({raw}, kTransformItemBytes, pair.encoder_options), {"dst"})["dst"];
+      made.resize(stream.size());
+      EXPECT_TRUE(made == stream) << pair.label;
+    }
+    if (!seen_.contains(std::string(pair.decoder))) {
+      const auto found = run(pair.decoder, 1, {raw.size(), 1, stream.size()},
+                             items({stream}, kTransformItemBytes, pair.decoder_options), {"src"});
+      EXPECT_TRUE(found.at("dst") == raw) << pair.label;
+    }
+  }
+}
+
+void EveryKernel::match_finders_and_demux() {
+  const Bytes raw = matchable_bytes(2 * kLzSegmentBytes, 1);
+  const auto size = static_cast<uint32_t>(raw.size());
+  const auto src = KernelArgument::input(raw), sizes = words({size}), item_bytes = KernelArgument::number(size);
+  const auto ctas = [&](uint32_t positions) { return size / positions; };
+  const Bytes links = run(kLz77Link, kLzLinkBlocks, {size}, {src, sizes, room(), item_bytes}).at("matches");
+  const auto linked = KernelArgument::input(links);
+  const Bytes matches = run(kLz77Hash, ctas(kLzBlockThreads), {size}, {src, sizes, linked, item_bytes}).at("matches");
+  const auto matched = KernelArgument::input(matches);
+  const Bytes part = matchable_bytes(kLzTablePart, 1);
+  run(kLz77Table, 1, {kLzTablePart},
+      {KernelArgument::input(part), words({kLzTablePart}), room(), KernelArgument::number(kLzTablePart)});
+  run(kLz77Batch, ctas(kLzBatchPositions * kLzBlockThreads), {size}, {src, sizes, linked, item_bytes});
+  run(kLz77Lazy, ctas(kLzBlockThreads), {size}, {matched, room(), sizes, item_bytes});
+  run(kLz77TopK, ctas(kLzBlockThreads), {size}, {src, sizes, linked, room(), item_bytes});
+  run(kLz77PerPosition, ctas(kLzBlockThreads), {size}, {src, sizes, room(), item_bytes, KernelArgument::number(40)});
+  const Bytes counts =
+      run(kDemuxCount, ctas(kLzSegmentBytes), {size}, {matched, sizes, room(), item_bytes}, {"matches"}).at("counts");
+  run(kDemuxScatter, ctas(kLzSegmentBytes), {size},
+      {src, sizes, matched, KernelArgument::input(counts), room(), room(), room(), item_bytes,
+       KernelArgument::number(0)},
+      {"src", "matches", "dst"});
+}
+
+void EveryKernel::columns() {
+  const Bytes raw = matchable_bytes(kTransformItemBytes, 1);
+  const Bytes places = run(kMtfEncode, 1, {raw.size()}, items({raw}, kTransformItemBytes, {})).at("dst");
+  EXPECT_TRUE(run(kMtfDecode, 1, {raw.size()}, items({places}, kTransformItemBytes, {})).at("dst") == raw);
+  const auto found = run(kZeroRunsEncode, 1, {raw.size()}, items({places}, kTransformItemBytes, {}), {"dst"});
+  Bytes runs = found.at("dst");
+  uint32_t run_bytes = 0;
+  std::memcpy(&run_bytes, found.at("dst_sizes").data(), 4);
+  runs.resize(run_bytes);
+  EXPECT_TRUE(run(kZeroRunsDecode, 1, {raw.size(), 1, runs.size()}, items({runs}, kTransformItemBytes, {})).at("dst") ==
+              places);
+}
+
+// The strides are whole units, so a few bytes after a BWT block are unused.
+void EveryKernel::block_sorts() {
+  const Bytes raw = matchable_bytes(kMaxBitonicBytes, 1);
+  const auto size = static_cast<uint32_t>(raw.size());
+  Bytes block(bwt_block_bytes(size));
+  ASSERT_EQ(bwt_reference(raw, block).status, StreamStatus::ok);
+  const auto stride_16 = KernelArgument::number(size / kStrideUnitBytes);
+  for (const std::string_view sort : {kBwtRank, kBwtRadix, kBwtBitonic, kBwtInverse}) {
+    const bool is_inverse = sort == kBwtInverse;
+    const KernelCost cost = parse_kernel_cost(kernel_image(sort).ptx).value();
+    const uint64_t room_bytes = cost.find_buffer(is_inverse ? "src" : "dst")->bytes.evaluate({size}).value();
+    EXPECT_LE(block.size(), room_bytes);
+    const auto block_stride_16 = KernelArgument::number(static_cast<uint32_t>(room_bytes / kStrideUnitBytes));
+    std::vector<KernelArgument> arguments = {KernelArgument::input(is_inverse ? block : raw),
+                                             words({is_inverse ? static_cast<uint32_t>(block.size()) : size}),
+                                             room(),
+                                             room(),
+                                             room(),
+                                             room(),
+                                             is_inverse ? block_stride_16 : stride_16,
+                                             is_inverse ? stride_16 : block_stride_16,
+                                             KernelArgument::number(size)};
+    if (sort == kBwtBitonic) {
+      arguments.erase(arguments.begin() + 5);
+      arguments.pop_back();
+    }
+    std::set<std::string_view> by_content = {is_inverse ? "src" : "dst"};
+    if (sort == kBwtRank) by_content.insert("scratch");  // the length of its lists depends on the data
+    Bytes made = run(sort, 1, {size}, arguments, by_content).at("dst");
+    made.resize(is_inverse ? raw.size() : block.size());
+    EXPECT_TRUE(made == (is_inverse ? raw : block)) << sort;
+  }
+}
+
+void EveryKernel::run_all() {
+  zero_page();
+  lz4_compressors();
+  lz4_in_two_kernels();
+  lz4_decompressor();
+  transforms();
+  match_finders_and_demux();
+  columns();
+  block_sorts();
+  for (const KernelImage& image : kernels::kernel_images()) {
+    EXPECT_TRUE(seen_.contains(std::string(image.name))) << image.name << " was not run";
+  }
+}
+
+}  // namespace ptxkit::testing
