@@ -66,8 +66,8 @@ Result<Timing> median_wall_seconds(const Repetition& repetition, const std::func
 struct Row {
   std::string input, what;  // "lz4_decompress (blocks of liblz4)"
   size_t chunk_bytes = 0, raw_bytes = 0;
-  double ratio = 0;  // raw / stored; 0: not applicable
-  Timing seconds;  // 0: not measured
+  double ratio = 0;                  // raw / stored; 0: not applicable
+  Timing seconds;                    // 0: not measured
   double instructions_per_byte = 0;  // PTX warp instructions, counted by the emulator; 0: not counted
   double gigabytes_per_second() const { return seconds == 0 ? 0 : static_cast<double>(raw_bytes) / seconds / 1e9; }
   size_t chunk_count() const { return chunk_bytes == 0 ? 0 : (raw_bytes + chunk_bytes - 1) / chunk_bytes; }

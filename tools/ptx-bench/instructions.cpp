@@ -25,15 +25,13 @@ class Emulation {
   }
   Argument allocate(const char* name, size_t size_bytes) { return place(name, size_bytes, {}); }
 
-  // Returns the number of warp instructions of the launch. `options` follow the number of items.
+  // Returns the number of warp instructions of the launch.
   Result<uint64_t> launch(const kernels::KernelImage& image, const kernels::LaunchShape& shape, uint32_t item_count,
-                          std::vector<Argument> arguments, const std::vector<uint32_t>& options = {}) {
+                          std::vector<Argument> arguments) {
     if (!outcome_) return tl::unexpected(outcome_.error());
     const std::string path = std::string(image.name) + ".ptx";
     const auto program = emulator::Program::load_text(device_, std::string(image.ptx), path);
     if (!program) return tl::unexpected(program.error());
-    arguments.push_back(Argument::of(item_count));
-    for (const uint32_t option : options) arguments.push_back(Argument::of(option));
     const auto ran = emulator::launch(*program, image.name,
                                       {.grid = {shape.grid_blocks(item_count)}, .block = {shape.block_threads}},
                                       arguments, {.checks = emulator::kCheckNone});
@@ -66,16 +64,16 @@ class Emulation {
   Result<void> outcome_;
 };
 
-uint32_t sample_count(const Input& input) {
-  return static_cast<uint32_t>(std::min(input.chunk_count(), std::max<size_t>(kSampleBytes / input.chunk_bytes, 1)));
-}
-
 double per_byte(uint64_t instructions, const std::vector<uint32_t>& sizes) {
   return static_cast<double>(instructions) /
          static_cast<double>(std::accumulate(sizes.begin(), sizes.end(), uint64_t{0}));
 }
 
 }  // namespace
+
+uint32_t sample_count(const Input& input) {
+  return static_cast<uint32_t>(std::min(input.chunk_count(), std::max<size_t>(kSampleBytes / input.chunk_bytes, 1)));
+}
 
 Result<double> compressor_instructions(const kernels::KernelImage& image, const Input& input) {
   const uint32_t count = sample_count(input);
@@ -94,7 +92,8 @@ Result<double> compressor_instructions(const kernels::KernelImage& image, const 
                                   emulation.allocate("dst_sizes", count * sizeof(uint32_t)),
                                   emulation.allocate("flags", count),
                                   stride,
-                                  stride};
+                                  stride,
+                                  Argument::of(count)};
   const kernels::LaunchShape& shape =
       image.name == kernels::kLz4CompressPage ? kernels::kLz4CompressPageShape : kernels::kLz4CompressChunkShape;
   const auto instructions = emulation.launch(image, shape, count, std::move(arguments));
@@ -102,8 +101,9 @@ Result<double> compressor_instructions(const kernels::KernelImage& image, const 
   return per_byte(*instructions, sizes);
 }
 
-Result<uint64_t> transform_instructions(const kernels::KernelImage& image, std::span<const TransformItem> items,
-                                        const std::vector<uint32_t>& options) {
+Result<uint64_t> transform_instructions(const kernels::KernelImage& image, uint32_t items_per_block,
+                                        std::span<const TransformItem> items, std::span<const uint32_t> options) {
+  const auto aligned = [](size_t bytes) { return (bytes + 15) / 16 * 16; };
   const auto count = static_cast<uint32_t>(items.size());
   std::vector<uint8_t> src;
   std::vector<uint64_t> src_offsets, dst_offsets;
@@ -114,8 +114,9 @@ Result<uint64_t> transform_instructions(const kernels::KernelImage& image, std::
     src_sizes.push_back(static_cast<uint32_t>(item.from.size()));
     dst_offsets.push_back(dst_bytes);
     capacities.push_back(static_cast<uint32_t>(item.room_bytes));
-    dst_bytes += item.room_bytes;
+    dst_bytes += aligned(item.room_bytes);
     src.insert(src.end(), item.from.begin(), item.from.end());
+    src.resize(aligned(src.size()));
   }
   Emulation emulation;
   std::vector<Argument> arguments{emulation.upload("src", src),
@@ -127,8 +128,10 @@ Result<uint64_t> transform_instructions(const kernels::KernelImage& image, std::
                                   emulation.allocate("dst_sizes", count * sizeof(uint32_t)),
                                   emulation.allocate("statuses", count * sizeof(uint32_t))};
   const Argument statuses = arguments.back();
-  const auto instructions =
-      emulation.launch(image, {.block_threads = image.block_threads, .items_per_block = 1}, count, arguments, options);
+  arguments.push_back(Argument::of(count));
+  for (const uint32_t option : options) arguments.push_back(Argument::of(option));
+  const kernels::LaunchShape shape{.block_threads = image.block_threads, .items_per_block = items_per_block};
+  const auto instructions = emulation.launch(image, shape, count, std::move(arguments));
   if (!instructions) return instructions;
   const auto found = emulation.download(statuses, count);
   if (!found) return tl::unexpected(found.error());
@@ -141,29 +144,15 @@ Result<uint64_t> transform_instructions(const kernels::KernelImage& image, std::
 
 Result<double> decompressor_instructions(const kernels::KernelImage& image, const Input& input,
                                          const std::vector<codec::Bytes>& blocks) {
-  const uint32_t count = sample_count(input);
-  std::vector<uint8_t> src;
-  std::vector<uint64_t> src_offsets, dst_offsets;
-  std::vector<uint32_t> src_sizes, capacities;
-  for (uint32_t i = 0; i < count; ++i) {
-    src_offsets.push_back(src.size());
-    src_sizes.push_back(static_cast<uint32_t>(blocks[i].size()));
-    dst_offsets.push_back(i * input.chunk_bytes);
-    capacities.push_back(static_cast<uint32_t>(input.chunk(i).size()));
-    src.insert(src.end(), blocks[i].begin(), blocks[i].end());
+  std::vector<TransformItem> items;
+  std::vector<uint32_t> sizes;
+  for (uint32_t i = 0; i < sample_count(input); ++i) {
+    items.push_back({blocks[i], input.chunk(i).size()});
+    sizes.push_back(static_cast<uint32_t>(input.chunk(i).size()));
   }
-  Emulation emulation;
-  std::vector<Argument> arguments{emulation.upload("src", src),
-                                  emulation.upload("src_offsets", src_offsets),
-                                  emulation.upload("src_sizes", src_sizes),
-                                  emulation.allocate("dst", count * input.chunk_bytes),
-                                  emulation.upload("dst_offsets", dst_offsets),
-                                  emulation.upload("dst_capacities", capacities),
-                                  emulation.allocate("dst_sizes", count * sizeof(uint32_t)),
-                                  emulation.allocate("statuses", count * sizeof(uint32_t))};
-  const auto instructions = emulation.launch(image, kernels::kLz4DecompressShape, count, std::move(arguments));
+  const auto instructions = transform_instructions(image, kernels::kLz4DecompressShape.items_per_block, items, {});
   if (!instructions) return tl::unexpected(instructions.error());
-  return per_byte(*instructions, capacities);
+  return per_byte(*instructions, sizes);
 }
 
 }  // namespace ptxkit::bench

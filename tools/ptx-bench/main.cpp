@@ -19,7 +19,8 @@ namespace {
 
 std::string rate_text(const Row& row) {
   if (row.seconds == 0) return fmt::format("{:.3f} i/B", row.instructions_per_byte);
-  return row.raw_bytes == 0 ? fmt::format("{:.3f} s", row.seconds.median) : fmt::format("{:.2f}", row.gigabytes_per_second());
+  return row.raw_bytes == 0 ? fmt::format("{:.3f} s", row.seconds.median)
+                            : fmt::format("{:.2f}", row.gigabytes_per_second());
 }
 std::string share_text(double share) { return share == 0 ? "-" : fmt::format("{:.0f} %", 100 * share); }
 std::string ratio_text(const Row& row) { return row.ratio == 0 ? "-" : fmt::format("{:.3f}", row.ratio); }
@@ -116,6 +117,7 @@ int run(int argc, char** argv) {
       ->delimiter(',')
       ->check(CLI::PositiveNumber);
   lz4->add_flag("--cpu-only", settings.cpu_only, "no GPU rows");
+  lz4->add_flag("--gpu-only", settings.gpu_only, "no CPU rows")->excludes("--cpu-only");
   auto* pcie = app.add_subcommand("pcie", "copies over PCIe, LZ4 from host memory to host memory, CUDA's start");
   pcie->add_option("FILE", settings.files, "inputs")->required()->check(CLI::ExistingFile);
   pcie->add_option("--chunk", settings.chunk_bytes, "chunk sizes in bytes (default 4096 65536)")

@@ -17,6 +17,7 @@ struct Settings {
   Repetition repetition;
   int device = 0;
   bool cpu_only = false;
+  bool gpu_only = false;        // lz4
   std::vector<size_t> batches;  // lz4: also measure batches of these numbers of chunks of the smallest size
   bool mixed = false;           // also measure all files together as one input
   std::string only;             // transforms, blocks: only names with this prefix
@@ -51,6 +52,9 @@ Result<Measurements> run_copy(const Settings& settings);
 Result<Measurements> run_pcie(const Settings& settings);
 Result<Measurements> run_forms(const Settings& settings);
 Result<Measurements> run_crossover(const Settings& settings);
+
+// Sets the name of the device and its two ceilings: what a copy of settings.size_bytes moves, and the issue rate.
+Result<void> measure_ceilings(const driver::ContextPointer& context, const Settings& settings, Measurements& all);
 
 // Opens the context of a GPU by its ordinal, through the project's own driver loader.
 Result<driver::ContextPointer> open_device(int ordinal);

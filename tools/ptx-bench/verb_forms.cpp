@@ -49,7 +49,7 @@ Result<Figures> measure(const Input& input, const PtzCoding& coding, codec::Exec
   const auto* image =
       kernels::find_kernel_image(coding.chunked ? kernels::kRansChunkedDecode : kernels::kRansWarpDecode, 9, 0);
   if (image == nullptr) return fail("the program has no image of the decoder");
-  const auto instructions = transform_instructions(*image, items);
+  const auto instructions = transform_instructions(*image, 1, items, {});
   if (!instructions) return tl::unexpected(instructions.error());
   return Figures{stored_ratio(input, coded),
                  static_cast<double>(*instructions) / static_cast<double>(input.raw.size())};

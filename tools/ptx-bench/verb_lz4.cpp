@@ -186,11 +186,7 @@ Result<Measurements> run_lz4(const Settings& settings) {
     auto opened = open_device(settings.device);
     if (!opened) return tl::unexpected(opened.error());
     context = std::move(*opened);
-    all.device = context->info().name;
-    const auto seconds = measure_copy(context, settings.size_bytes, settings.repetition);
-    if (!seconds) return tl::unexpected(seconds.error());
-    all.copied_bytes_per_second = 2 * static_cast<double>(settings.size_bytes) / *seconds;
-    all.warp_instructions_per_second = context->info().warp_instructions_per_second();
+    if (auto measured = measure_ceilings(context, settings, all); !measured) return tl::unexpected(measured.error());
   }
   for (const auto& paths : settings.inputs()) {
     auto input = load_input(paths, settings.size_bytes);
@@ -203,6 +199,7 @@ Result<Measurements> run_lz4(const Settings& settings) {
           return tl::unexpected(done.error());
         }
       }
+      if (settings.gpu_only) continue;
       const Input part = first_bytes(*input, kCpuBytes);
       if (auto done = cpu.measure(part, encode_with_liblz4(part, executor), all.rows); !done) {
         return tl::unexpected(done.error());

@@ -12,6 +12,8 @@
 #include "kernels/entropy/rans_warp_reference.hpp"
 #include "kernels/lz77/abi.hpp"
 #include "runtime/codec/coders/coders.hpp"
+#include "tools/ptx-bench/gpu_lz4.hpp"
+#include "tools/ptx-bench/instructions.hpp"
 #include "tools/ptx-bench/session.hpp"
 #include "tools/ptx-bench/verb.hpp"
 
@@ -142,6 +144,26 @@ struct Launch {
   }
 };
 
+// Warp instructions of a transform's kernel for each raw byte, over the first chunks.
+Result<double> counted(const driver::ContextPointer& context, const Transform& transform, const Input& input,
+                       const CodedFront& front, bool encodes) {
+  const auto image = find_image(context, encodes ? transform.encoder : transform.decoder);
+  if (!image) return tl::unexpected(image.error());
+  std::vector<TransformItem> items;
+  uint64_t raw_bytes = 0;
+  for (size_t i = 0; i < std::min<size_t>(sample_count(input), front.streams.size()); ++i) {
+    const codec::Bytes raw = input.chunk(i);
+    items.push_back(
+        {encodes ? raw : codec::Bytes(front.streams[i]), encodes ? transform.bound(raw.size()) : raw.size()});
+    raw_bytes += raw.size();
+  }
+  const std::span<const uint32_t> options =
+      encodes ? std::span<const uint32_t>(transform.options) : std::span<const uint32_t>{};
+  const auto instructions = transform_instructions(**image, 1, items, options);
+  if (!instructions) return tl::unexpected(instructions.error());
+  return static_cast<double>(*instructions) / static_cast<double>(raw_bytes);
+}
+
 Result<void> measure_on_device(const driver::ContextPointer& context, const Transform& transform, const Input& input,
                                const CodedFront& front, const Repetition& repetition, std::vector<Row>& rows) {
   auto session = Session::open(context);
@@ -172,8 +194,10 @@ Result<void> measure_on_device(const driver::ContextPointer& context, const Tran
     if (!seconds) return tl::unexpected(seconds.error());
     if (auto good = launch.expect_ok(statuses, transform.label + " encode"); !good) return good;
     for (const uint32_t size : session->download<uint32_t>(coded_sizes, count)) coded_bytes += size;
+    const auto instructions = counted(context, transform, input, front, true);
+    if (!instructions) return tl::unexpected(instructions.error());
     rows.push_back({input.name, transform.label + " encode", input.chunk_bytes, input.raw.size(),
-                    raw_bytes / static_cast<double>(coded_bytes), *seconds});
+                    raw_bytes / static_cast<double>(coded_bytes), *seconds, *instructions});
   } else {
     // Repeats the streams of the CPU. All chunks of the first part are whole.
     std::vector<uint8_t> all(count * stride);
@@ -205,8 +229,10 @@ Result<void> measure_on_device(const driver::ContextPointer& context, const Tran
       return fail(fmt::format("{}: chunk {} is decoded to other bytes", transform.label, i), input.name);
     }
   }
+  const auto instructions = counted(context, transform, input, front, false);
+  if (!instructions) return tl::unexpected(instructions.error());
   rows.push_back({input.name, transform.label + " decode", input.chunk_bytes, input.raw.size(),
-                  raw_bytes / static_cast<double>(coded_bytes), *seconds});
+                  raw_bytes / static_cast<double>(coded_bytes), *seconds, *instructions});
   return {};
 }
 
@@ -221,7 +247,7 @@ Result<Measurements> run_transforms(const Settings& settings) {
     auto opened = open_device(settings.device);
     if (!opened) return tl::unexpected(opened.error());
     context = std::move(*opened);
-    all.device = context->info().name;
+    if (auto measured = measure_ceilings(context, settings, all); !measured) return tl::unexpected(measured.error());
   }
   for (const auto& paths : settings.inputs()) {
     for (const size_t chunk_bytes : settings.chunk_bytes) {

@@ -235,7 +235,15 @@ int cuDeviceGetName(char* name, int length, int) {
   std::snprintf(name, static_cast<size_t>(length), "Emulated GPU");
   return 0;
 }
-int cuDeviceGetAttribute(int* value, int attribute, int) { return *value = attribute == 75 ? 9 : 0, 0; }
+// One multiprocessor of 1 GHz and compute capability 9.0; every other attribute is 0.
+int cuDeviceGetAttribute(int* value, int attribute, int) {
+  constexpr int kClockKilohertz = 13, kMultiprocessorCount = 16, kMajor = 75;
+  *value = 0;
+  if (attribute == kClockKilohertz) *value = 1'000'000;
+  if (attribute == kMultiprocessorCount) *value = 1;
+  if (attribute == kMajor) *value = 9;
+  return 0;
+}
 int cuDeviceTotalMem_v2(size_t* total, int) { return *total = size_t{1} << 34, 0; }
 int cuDevicePrimaryCtxRetain(void** context, int device) {
   ENTER();

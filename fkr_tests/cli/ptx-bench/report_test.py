@@ -1,19 +1,23 @@
 #!/usr/bin/env python3
 """Tests ptx-bench from outside, wrong usage included, and report.py on its output and on made-up rows.
-usage: report_test.py REPORT_PY PTX_BENCH"""
+The GPU of `gate` and of the roofline is the emulator, behind a driver of its own.
+
+usage: report_test.py REPORT_PY PTX_BENCH EMULATED_LIBCUDA"""
 import copy
 import json
+import os
 import pathlib
 import subprocess
 import sys
 import tempfile
 import xml.etree.ElementTree as tree
 
-REPORT, BENCH = sys.argv[1:]
+REPORT, BENCH, LIBCUDA = sys.argv[1:]
+GPU = os.environ | {"PTXKIT_LIBCUDA": LIBCUDA}
 
 
 def report(*arguments):
-    done = subprocess.run([sys.executable, REPORT, *map(str, arguments)], capture_output=True, text=True)
+    done = subprocess.run([sys.executable, REPORT, *map(str, arguments)], capture_output=True, text=True, env=GPU)
     return done.returncode, done.stdout + done.stderr
 
 
@@ -88,4 +92,74 @@ with tempfile.TemporaryDirectory() as name:
     kinds = {row["what"] for row in measured["rows"]}
     expect("a line for each kind of row", len(lines) == len(kinds), [line.attrib for line in lines])
     tree.parse(folder / "plots" / "ratio.svg")
-print("report.py: compare and plot do what they say")
+
+    # What a baseline measured is measured again. The emulator's times mean nothing, so the baselines are far off.
+    inputs = folder / "inputs"
+    inputs.mkdir()
+    (inputs / "lines").write_bytes(source.read_bytes()[:16384])
+    first = subprocess.run([BENCH, "lz4", str(inputs / "lines"), "--gpu-only", "--size", "16KiB", "--chunk", "4096",
+                            "--batch", "2", "--runs", "1", "--warm-up", "0", "--json", str(folder / "gpu.json")],
+                           capture_output=True, text=True, env=GPU)
+    expect("the emulated GPU is measured", first.returncode == 0, first.stderr)
+    on_gpu = json.loads((folder / "gpu.json").read_text())
+    expect("rows of the GPU alone", on_gpu["rows"] and all(row["instructions_per_byte"] > 0 for row in on_gpu["rows"]), on_gpu)
+
+    def baseline_with(factor, **changes):
+        stored = copy.deepcopy(on_gpu) | changes
+        for row in stored["rows"]:
+            row["gigabytes_per_second"] *= factor
+        return store("stored.json", stored)
+
+    words = ["--bench", BENCH, "--inputs", inputs]
+    status, text = report("gate", baseline_with(1e-6), *words, "--json", folder / "again.json")
+    expect("faster than its baseline", status == 0 and " 0 more than 5% slower, 0 not measured" in text, text)
+    again = json.loads((folder / "again.json").read_text())
+    names = lambda rows: [(row["input"], row["what"], row["chunk_bytes"], row["raw_bytes"]) for row in rows]
+    expect("the same rows, batches included", names(again["rows"]) == names(on_gpu["rows"]), again)
+    status, text = report("gate", baseline_with(1e6), *words)
+    expect("a regression is red", status == 1 and "100.0% slower: lines, " in text, text)
+    cpu_row = on_gpu["rows"][0] | {"what": "cpu compress"}
+    status, text = report("gate", baseline_with(1e-6, cpu="another", rows=[*copy.deepcopy(on_gpu["rows"]), cpu_row]), *words)
+    expect("rows of the CPU do not count", status == 0, text)
+    gone = on_gpu["rows"][0] | {"what": "lz4_compress_past"}
+    status, text = report("gate", baseline_with(1e-6, rows=[*copy.deepcopy(on_gpu["rows"]), gone]), *words)
+    expect("a row that is gone is red", status == 2 and "not measured: lines, lz4_compress_past" in text, text)
+    status, text = report("gate", baseline_with(1e-6, device="NVIDIA H200"), *words)
+    expect("another device is refused", status == 2 and "not comparable" in text, text)
+    status, text = report("gate", baseline_with(1e-6), "--bench", BENCH, "--inputs", folder)
+    expect("a missing input is refused", status == 2 and f"{folder}/lines: no such input" in text, text)
+    status, text = report("gate", folder / "real.json", *words)
+    expect("a baseline without a GPU is refused", status == 2 and "no rows of a GPU" in text, text)
+    status, text = report("gate", baseline_with(1e6), *words, "--accept")
+    expect("accepted", status == 0 and f'{len(on_gpu["rows"])} rows of ' in text, text)
+    expect("and stored", names(json.loads((folder / "stored.json").read_text())["rows"]) == names(on_gpu["rows"]))
+
+    # The roofline: coders and LZ4 have a point a row, beside two ceilings.
+    coders = subprocess.run([BENCH, "transforms", str(inputs / "lines"), "--only", "huffman", "--size", "16KiB", "--chunk",
+                             "4096", "--runs", "1", "--warm-up", "0", "--json", str(folder / "coders.json")],
+                            capture_output=True, text=True, env=GPU)
+    expect("the coders are measured", coders.returncode == 0, coders.stderr)
+    for file, groups in ("gpu.json", len(on_gpu["rows"])), ("coders.json", 2):
+        status, text = report("plot", folder / file, "--out", folder / "roof")
+        expect("a roofline is drawn", status == 0 and "roofline.svg" in text, text)
+        picture = tree.parse(folder / "roof" / "roofline.svg").getroot()
+        svg = "{http://www.w3.org/2000/svg}"
+        expect("two ceilings", len([line for line in picture.iter(svg + "line") if line.get("class") == "ceiling"]) == 2)
+        points = list(picture.iter(svg + "circle"))
+        expect("a point a row", len(points) == groups, [point.attrib for point in points])
+        expect("inside the picture", all(0 < float(point.get("cx")) < 820 and 0 < float(point.get("cy")) < 420 for point in points))
+    # A made-up device and kernel: 2 instructions for each of the 2 bytes that it reads and writes, at a quarter of the
+    # memory's rate.
+    made = {"device": "made", "cpu": "", "copied_bytes_per_second": 1e12, "warp_instructions_per_second": 16e12,
+            "rows": [on_gpu["rows"][0] | {"ratio": 1, "instructions_per_byte": 4, "gigabytes_per_second": 125}]}
+    report("plot", store("made.json", made), "--out", folder / "made")
+    picture = tree.parse(folder / "made" / "roofline.svg").getroot()
+    memory, issue = [line for line in picture.iter(svg + "line") if line.get("class") == "ceiling"]
+    point = next(picture.iter(svg + "circle"))
+    at = {name: float(memory.get(name)) for name in ("x1", "y1", "x2", "y2")}
+    share = (float(point.get("cx")) - at["x1"]) / (at["x2"] - at["x1"])
+    ceiling_y = at["y1"] + share * (at["y2"] - at["y1"])
+    expect("below the ceiling of memory", float(point.get("cy")) > ceiling_y + 5, (point.attrib, memory.attrib))
+    expect("the ceilings meet", (memory.get("x2"), memory.get("y2")) == (issue.get("x1"), issue.get("y1")))
+    expect("the point says its rate", "500.0" in point[0].text, point[0].text)
+print("report.py: compare, gate and plot do what they say")
