@@ -36,3 +36,6 @@ endforeach()
 install(FILES ${CMAKE_SOURCE_DIR}/kernels/images.hpp DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/ptxkit/kernels
   COMPONENT development)
 install(TARGETS ptx-debug ptx-pack RUNTIME COMPONENT programs)
+if(TARGET ptx-pack-mpi)
+  install(TARGETS ptx-pack-mpi RUNTIME COMPONENT programs)
+endif()

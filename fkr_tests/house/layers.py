@@ -90,6 +90,7 @@ ALLOWED = {
     "tools/kernelc": "support analyzer/* builder kernels kernels/*",
     "tools/ptx-bench": "support kernels kernels/* runtime/*",
     "tools/ptx-pack": "support kernels runtime/codec/*",
+    "tools/ptx-pack-mpi": "support runtime/codec/* tools/ptx-pack",
     "tools/ptx-debug": "support analyzer/* kernels kernels/probes runtime/driver runtime/launch runtime/emulator/emulator "
                        "runtime/codec/threads runtime/codec/format runtime/codec/device",
 }

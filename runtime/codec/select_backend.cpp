@@ -33,10 +33,12 @@ template <class T>
 using OnGpu = tl::expected<T, NoGpu>;
 
 std::vector<int> ordinals_of(const BackendRequest& request, const driver::Driver& driver) {
-  if (!request.devices.empty()) return request.devices;
-  std::vector<int> all(static_cast<size_t>(driver.device_count()));
-  std::iota(all.begin(), all.end(), 0);
-  return all;
+  std::vector<int> all = request.devices;
+  if (all.empty()) {
+    all.resize(static_cast<size_t>(driver.device_count()));
+    std::iota(all.begin(), all.end(), 0);
+  }
+  return request.only_device && !all.empty() ? std::vector{all[*request.only_device % all.size()]} : all;
 }
 
 // `cuda` needs all the devices that were named, `auto` takes those that it can open.

@@ -41,6 +41,8 @@ struct BackendRequest {
   scheduler::Throttle* throttle = nullptr;
   // Device ordinals of cuda, used together; `auto` leaves out those that cannot be opened. Empty: all devices.
   std::vector<int> devices = {0};
+  // Which of these devices this process takes, modulo their number; empty: all of them. For processes of one machine.
+  std::optional<size_t> only_device;
   FindImage find_image;              // of cuda and emulator: kernels::find_kernel_image
   FallbackNotice notice;             // of `auto`; called from any thread, at most once for each device
   CudaLimits limits = {};            // of cuda, for each device

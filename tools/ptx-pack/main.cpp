@@ -36,15 +36,11 @@
 #include "tools/ptx-pack/ptz_range.hpp"
 #include "tools/ptx-pack/range_sink.hpp"
 #include "tools/ptx-pack/ranks.hpp"
+#include "tools/ptx-pack/request.hpp"
 #include "tools/ptx-pack/sparse_sink.hpp"
 
 namespace ptxkit::pack {
 namespace {
-
-// Of --memory; 0 when it was not given.
-uint64_t data_bytes(const Options& options) {
-  return options.memory_bytes == 0 ? 0 : options.memory_bytes - kProgramBytes;
-}
 
 // What the batches of a stream may take: beside a GPU's page-locked memory, half.
 uint64_t stream_bytes(const Options& options, bool may_use_device) {
@@ -76,7 +72,8 @@ class Packer {
     if (trace_ != nullptr) begin_ = trace_->now();
     switch (options_.mode) {
       case Mode::bench:
-        return select_for(false).and_then([&] { return bench_file(input_path, *lz4_, encoder_, header()); });
+        return select_for(false).and_then(
+            [&] { return bench_file(input_path, *lz4_, encoder_, frame_header(options_)); });
       case Mode::test:
         return test(input_path);
       default:
@@ -85,22 +82,6 @@ class Packer {
   }
 
  private:
-  // Empty: the default encoder of the backend that runs the stream.
-  static std::optional<codec::Encoder> encoder_asked_for(const Options& options) {
-    if (options.high_ratio) return codec::Encoder::high;
-    if (options.reproducible) return codec::Encoder::reproducible;
-    return std::nullopt;
-  }
-
-  format::FrameHeader header() const {
-    format::FrameHeader header;
-    header.block_size_id = options_.block_size_id;
-    header.independent_blocks = !options_.linked_blocks;
-    header.block_checksum = options_.block_checksum;
-    header.content_checksum = options_.content_checksum;
-    return header;
-  }
-
   Result<void> convert(const std::string& input_path) {
     auto input = InputFile::open(input_path);
     if (!input) return tl::unexpected(input.error());
@@ -279,7 +260,8 @@ class Packer {
     if (options_.mode != Mode::compress) {
       return codec::decompress_stream(source, sink, *lz4_, {.progress = progress, .limits = limits});
     }
-    codec::CompressOptions options{.header = header(), .encoder = encoder_, .progress = progress, .limits = limits};
+    codec::CompressOptions options{
+        .header = frame_header(options_), .encoder = encoder_, .progress = progress, .limits = limits};
     if (options_.content_size) options.header.content_bytes = input.size_bytes();
     return codec::compress_stream(source, sink, *lz4_, options);
   }
@@ -341,54 +323,6 @@ std::pair<std::vector<unsigned>, std::vector<unsigned>> split_cores() {
 }
 
 constexpr int kLargeAllocationBytes = 128 << 10;
-
-// What LZ4 files hold is not known before they are read; this is a usual ratio.
-constexpr uint64_t kUsualRatio = 2;
-
-codec::Work work_of(const Options& options) {
-  if (options.mode == Mode::decompress || options.mode == Mode::test) return codec::Work::decompress;
-  return options.reproducible || options.high_ratio ? codec::Work::compress_reproducible : codec::Work::compress;
-}
-
-// By the names of what is read: what a file holds is known when it is opened.
-codec::GpuWork gpu_work(const Options& options, const std::vector<std::string>& inputs) {
-  if (options.chooses != Chooses::named) return {true, true};
-  if (options.mode == Mode::compress) return {!options.codec, options.codec.has_value()};
-  const auto is_ptz = [](const std::string& name) { return name.ends_with(kPtzSuffix); };
-  return {!std::all_of(inputs.begin(), inputs.end(), is_ptz),
-          options.codec.has_value() || std::any_of(inputs.begin(), inputs.end(), is_ptz)};
-}
-
-unsigned thread_count(const Options& options) {
-  return options.thread_count != 0 ? options.thread_count : static_cast<unsigned>(codec::usable_cores().size());
-}
-
-// Of all inputs together: the GPU is started once. Nothing when one is a pipe.
-std::optional<uint64_t> raw_bytes_of(const Options& options, const std::vector<std::string>& inputs) {
-  uint64_t total = 0;
-  for (const std::string& path : inputs) {
-    struct stat info{};
-    const int status = path == "-" ? ::fstat(STDIN_FILENO, &info) : ::stat(path.c_str(), &info);
-    if (status != 0) continue;  // reported when it is opened
-    if (!S_ISREG(info.st_mode)) return std::nullopt;
-    total += static_cast<uint64_t>(info.st_size);
-  }
-  return work_of(options) == codec::Work::decompress ? total * kUsualRatio : total;
-}
-
-codec::BackendRequest request_of(const Options& options, const std::vector<std::string>& inputs) {
-  codec::BackendRequest request;
-  request.name = options.backend;
-  request.devices = options.devices;
-  request.policy = options.policy;
-  request.work = work_of(options);
-  request.raw_bytes = raw_bytes_of(options, inputs);
-  request.calibration_path = codec::calibration_path(options.devices);
-  request.limits.queue_count = options.prefetch + 4;      // two on their way up, two on their way down
-  request.limits.memory_bytes = data_bytes(options) / 2;  // page-locked; the other half is for the stream's batches
-  request.find_image = kernels::find_kernel_image;
-  return request;
-}
 
 // What is written beside the outputs: a temporary file in the folder of each. --rm removes from the folders of inputs.
 SandboxNeeds sandbox_needs(const Options& options, const std::vector<std::string>& inputs) {

@@ -44,8 +44,8 @@ bool is_other_level(std::string_view word) {
          word != "-2" && word != "-3";
 }
 
-ExitCode usage(const std::string& message) {
-  tell(fmt::format("ptx-pack: {}; see ptx-pack --help\n", printable(message)));
+ExitCode report_usage(std::string_view program, const std::string& message) {
+  tell(fmt::format("{0}: {1}; see {0} --help\n", program, printable(message)));
   return kUsage;
 }
 
@@ -62,7 +62,8 @@ std::vector<std::string> option_names(const CLI::App& app) {
 }
 
 // -B takes lz4's spellings: 4 to 7 for a size, D and I for linked and independent blocks, X for block checksums.
-std::optional<ExitCode> apply_block_flags(const std::vector<std::string>& values, Options& options) {
+// Returns what is wrong, or an empty string.
+std::string apply_block_flags(const std::vector<std::string>& values, Options& options) {
   for (const std::string& value : values) {
     for (const char letter : value) {
       if (letter >= '4' && letter <= '7' && value.size() == 1)
@@ -74,10 +75,10 @@ std::optional<ExitCode> apply_block_flags(const std::vector<std::string>& values
       else if (letter == 'X')
         options.block_checksum = true;
       else
-        return usage(fmt::format("expected -B4, -B5, -B6, -B7, -BD, -BI or -BX, found -B{}", value));
+        return fmt::format("expected -B4, -B5, -B6, -B7, -BD, -BI or -BX, found -B{}", value);
     }
   }
-  return std::nullopt;
+  return {};
 }
 
 // "BEGIN:END", each may be absent.
@@ -130,20 +131,19 @@ std::string codec_table() {
 }
 
 // The exit code after standard output has been flushed.
-ExitCode flushed() {
+ExitCode flushed(std::string_view program) {
   if (std::cout.flush()) return kOk;
-  tell(fmt::format("ptx-pack: standard output: cannot write: {}\n", std::strerror(errno)));
+  tell(fmt::format("{}: standard output: cannot write: {}\n", program, std::strerror(errno)));
   return kFailed;
 }
 
 }  // namespace
 
-std::variant<Options, ExitCode> parse_options(int argc, char** argv) {
+std::variant<Options, ExitCode> parse_options(int argc, char** argv, const Program& program) {
+  const auto usage = [&](const std::string& message) { return report_usage(program.name, message); };
   Options options;
-  CLI::App app{
-      "Compresses files to standard LZ4 frames and back, on the CPU, on a GPU or on the PTX emulator.\n"
-      "`lz4` reads what this program writes, and this program reads what `lz4` writes."};
-  app.set_version_flag("-V,--version", std::string("ptx-pack " PTXKIT_VERSION));
+  CLI::App app{program.description};
+  app.set_version_flag("-V,--version", std::string(program.name) + " " PTXKIT_VERSION);
   app.footer("Exit status: 0 all done; 1 an input or output failed; 2 wrong usage.");
 
   bool compress = false, decompress = false, test = false, list = false, bench = false, to_stdout = false, keep = false;
@@ -194,8 +194,8 @@ std::variant<Options, ExitCode> parse_options(int argc, char** argv) {
   app.add_option("--policy", policy,
                  "of --backend auto: auto (default), whichever is faster for the inputs' size; cpu; gpu; mixed, both")
       ->check(CLI::IsMember({"auto", "cpu", "gpu", "mixed"}));
-  std::string devices = "0";
-  app.add_option("--device", devices, "which GPU, counted from 0 (default); several, as in 0,1, or all work together");
+  std::string devices = program.devices;
+  app.add_option("--device", devices, program.devices_help);
   std::string codec = "lz4";
   app.add_option("--codec", codec,
                  fmt::format("lz4 (default); {}: smaller, in .ptz files; lzr takes options, as in "
@@ -239,10 +239,10 @@ std::variant<Options, ExitCode> parse_options(int argc, char** argv) {
     app.parse(argc, argv);
   } catch (const CodecsAsked&) {
     std::cout << codec_table();
-    return flushed();
+    return flushed(program.name);
   } catch (const CLI::Success& success) {  // --help, --version
     app.exit(success);
-    return flushed();
+    return flushed(program.name);
   } catch (const CLI::ExtrasError&) {
     const std::string word = app.remaining().front();
     return usage(fmt::format("unknown option '{}'{}", word, did_you_mean(word, option_names(app))));
@@ -261,7 +261,7 @@ std::variant<Options, ExitCode> parse_options(int argc, char** argv) {
   const bool is_without_gpu =
       options.backend == "cpu" || options.backend == "emulator" || options.policy == codec::Policy::cpu;
   if (app.count("--device") != 0 && is_without_gpu) return usage("--device is for a GPU, and none is to be used");
-  if (auto failed = apply_block_flags(block_flags, options)) return *failed;
+  if (const std::string wrong = apply_block_flags(block_flags, options); !wrong.empty()) return usage(wrong);
   if (content_size && no_content_size) return usage("--content-size and --no-content-size exclude each other");
   if (frame_crc && no_frame_crc) return usage("--frame-crc and --no-frame-crc exclude each other");
   if (sparse && no_sparse) return usage("--sparse and --no-sparse exclude each other");

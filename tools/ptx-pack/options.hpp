@@ -72,7 +72,17 @@ struct Options {
 Result<std::string> output_path(const Options& options, const std::string& input,
                                 const std::optional<format::PtzCoding>& codec);
 
+// What the command line says of the program itself.
+struct Program {
+  const char* name = "ptx-pack";
+  const char* description =
+      "Compresses files to standard LZ4 frames and back, on the CPU, on a GPU or on the PTX emulator.\n"
+      "`lz4` reads what this program writes, and this program reads what `lz4` writes.";
+  const char* devices = "0";  // --device, where it is not given
+  const char* devices_help = "which GPU, counted from 0 (default); several, as in 0,1, or all work together";
+};
+
 // The options, or the exit code when there is nothing more to do (help, version, wrong usage: already printed).
-std::variant<Options, ExitCode> parse_options(int argc, char** argv);
+std::variant<Options, ExitCode> parse_options(int argc, char** argv, const Program& program = {});
 
 }  // namespace ptxkit::pack

@@ -162,7 +162,13 @@ bool is_unfinished_name(std::string_view name) {
          name.find_first_not_of("0123456789abcdef", kUnfinishedPrefix.size()) == name.npos;
 }
 
-Result<OutputFile> OutputFile::create(const std::string& path, const InputFile& input, bool overwrite) {
+bool remove_if_interrupted(const std::string& unfinished_name) {
+  SignalsBlocked blocked;
+  return record(unfinished_name);
+}
+
+Result<OutputFile> OutputFile::create(const std::string& path, const InputFile& input, bool overwrite,
+                                      const Announce& announce) {
   OutputFile file;
   file.overwrite_ = overwrite;
   const auto is_input = [&](const struct stat& found) {
@@ -199,18 +205,20 @@ Result<OutputFile> OutputFile::create(const std::string& path, const InputFile& 
   if (!overwrite && ::lstat(path.c_str(), &link) == 0) {  // lstat: a dangling link exists, too
     return fail("the output exists already", path, "add -f to overwrite it");
   }
-  if (auto opened = file.open_new(); !opened) return tl::unexpected(opened.error());
+  if (auto opened = file.open_new(announce); !opened) return tl::unexpected(opened.error());
   return file;
 }
 
-Result<void> OutputFile::open_new() {
+Result<void> OutputFile::open_new(const Announce& announce) {
   const std::string folder = folder_of(path_);
-  descriptor_ = ::open(folder.empty() ? "." : folder.c_str(), O_TMPFILE | O_RDWR | O_CLOEXEC, 0600);
+  if (!announce) descriptor_ = ::open(folder.empty() ? "." : folder.c_str(), O_TMPFILE | O_RDWR | O_CLOEXEC, 0600);
   // Without root, the file can be linked only through /proc.
   if (descriptor_ >= 0 && ::access(fmt::format("/proc/self/fd/{}", descriptor_).c_str(), F_OK) == 0) return {};
   if (descriptor_ >= 0) ::close(std::exchange(descriptor_, -1));
-  for (int attempt = 0; attempt < 100; ++attempt) {
+  const int most_attempts = announce ? 1 : 100;  // a name is announced once
+  for (int attempt = 0; attempt < most_attempts; ++attempt) {
     temporary_ = unfinished_name(folder);
+    if (announce) announce(temporary_);
     SignalsBlocked blocked;
     if (!record(temporary_)) return fail("the path is too long", path_);
     descriptor_ = ::open(temporary_.c_str(), O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);

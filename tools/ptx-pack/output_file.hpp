@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -16,6 +17,8 @@ namespace ptxkit::pack {
 // again. Covers the signals that end a process by default, except those that report a fault of the program (SIGSEGV and
 // others).
 void install_interrupt_cleanup();
+// The same for an unfinished output that another process creates. False if the name is too long.
+bool remove_if_interrupted(const std::string& unfinished_name);
 
 // Whether `name`, without a directory, is the name of an unfinished output.
 bool is_unfinished_name(std::string_view name);
@@ -26,7 +29,11 @@ bool is_unfinished_name(std::string_view name);
 // their target is replaced.
 class OutputFile {
  public:
-  static Result<OutputFile> create(const std::string& path, const InputFile& input, bool overwrite);
+  // With `announce` a new file has a temporary name from the beginning, so that other processes can open it, and
+  // `announce` is called with that name before the file is created.
+  using Announce = std::function<void(const std::string& unfinished_name)>;
+  static Result<OutputFile> create(const std::string& path, const InputFile& input, bool overwrite,
+                                   const Announce& announce = {});
   OutputFile(OutputFile&& other) noexcept;
   OutputFile& operator=(OutputFile&&) = delete;
   ~OutputFile();
@@ -47,7 +54,7 @@ class OutputFile {
   enum class Kind { standard_output, existing, new_file };
 
   OutputFile() = default;
-  Result<void> open_new();
+  Result<void> open_new(const Announce& announce);
   void take_over_attributes(const InputFile& input);
   Result<void> put_in_place();
   tl::unexpected<Error> not_in_place() const;

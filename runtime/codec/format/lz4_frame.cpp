@@ -1,8 +1,10 @@
 #include "runtime/codec/format/lz4_frame.hpp"
 
+#include <cstring>
 #include <new>
 #include <string>
 
+#define XXH_STATIC_LINKING_ONLY  // the size of XXH32_state_t
 #include <xxhash.h>
 
 #include "support/check.hpp"
@@ -69,6 +71,16 @@ void ContentHash::update(Bytes bytes) {
 }
 
 uint32_t ContentHash::value() const { return XXH32_digest(static_cast<const XXH32_state_t*>(state_)); }
+
+std::vector<uint8_t> ContentHash::state() const {
+  const auto* const first = static_cast<const uint8_t*>(state_);
+  return {first, first + sizeof(XXH32_state_t)};
+}
+
+void ContentHash::set_state(Bytes state) {
+  PTXKIT_CHECK(state.size() == sizeof(XXH32_state_t), "a state comes from state()");
+  std::memcpy(state_, state.data(), state.size());
+}
 
 uint32_t block_hash(Bytes bytes) { return XXH32(bytes.data(), bytes.size(), 0); }
 

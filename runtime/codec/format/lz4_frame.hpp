@@ -68,6 +68,10 @@ class ContentHash {
   void update(Bytes bytes);
   uint32_t value() const;
 
+  // The state in between, with which another process of the same program goes on.
+  std::vector<uint8_t> state() const;
+  void set_state(Bytes state);
+
  private:
   void* state_;  // XXH32_state_t: keeps xxhash.h out of this header
 };

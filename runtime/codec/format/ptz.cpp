@@ -107,7 +107,7 @@ Result<void> PtzWriter::begin() {
   return put(bytes);
 }
 
-Result<void> PtzWriter::write(const PtzBlock& block, Bytes stored) {
+Result<void> PtzWriter::note(const PtzBlock& block) {
   if ((table_.size() + 1) * kPtzBlockHeaderBytes > table_limit_bytes_) {
     return fail(fmt::format("the table of blocks has room for {} bytes, and after {} bytes of input it is full",
                             table_limit_bytes_, raw_bytes_),
@@ -115,6 +115,11 @@ Result<void> PtzWriter::write(const PtzBlock& block, Bytes stored) {
   }
   table_.push_back(entry_of(block));
   raw_bytes_ += block.raw_bytes;
+  return {};
+}
+
+Result<void> PtzWriter::write(const PtzBlock& block, Bytes stored) {
+  if (auto done = note(block); !done) return done;
   if (auto done = put(table_.back()); !done) return done;
   return put(stored);
 }

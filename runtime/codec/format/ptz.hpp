@@ -61,6 +61,8 @@ class PtzWriter {
       : sink_(sink), header_(header), table_limit_bytes_(table_limit_bytes) {}
   Result<void> begin();
   Result<void> write(const PtzBlock& block, Bytes stored);
+  // Enters into the table a block that is written into the file by other means.
+  Result<void> note(const PtzBlock& block);
   Result<void> finish();  // writes the table
   uint64_t written_bytes() const { return written_bytes_; }
 

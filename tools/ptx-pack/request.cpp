@@ -1,0 +1,82 @@
+#include "tools/ptx-pack/request.hpp"
+
+#include <algorithm>
+
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "kernels/images.hpp"
+#include "runtime/codec/threads/executor.hpp"
+
+namespace ptxkit::pack {
+namespace {
+
+// What LZ4 files hold is not known before they are read; this is a usual ratio.
+constexpr uint64_t kUsualRatio = 2;
+
+codec::Work work_of(const Options& options) {
+  if (options.mode == Mode::decompress || options.mode == Mode::test) return codec::Work::decompress;
+  return options.reproducible || options.high_ratio ? codec::Work::compress_reproducible : codec::Work::compress;
+}
+
+// Of all inputs together: the GPU is started once. Nothing when one is a pipe.
+std::optional<uint64_t> raw_bytes_of(const Options& options, const std::vector<std::string>& inputs) {
+  uint64_t total = 0;
+  for (const std::string& path : inputs) {
+    struct stat info{};
+    const int status = path == "-" ? ::fstat(STDIN_FILENO, &info) : ::stat(path.c_str(), &info);
+    if (status != 0) continue;  // reported when it is opened
+    if (!S_ISREG(info.st_mode)) return std::nullopt;
+    total += static_cast<uint64_t>(info.st_size);
+  }
+  return work_of(options) == codec::Work::decompress ? total * kUsualRatio : total;
+}
+
+}  // namespace
+
+uint64_t data_bytes(const Options& options) {
+  return options.memory_bytes == 0 ? 0 : options.memory_bytes - kProgramBytes;
+}
+
+unsigned thread_count(const Options& options) {
+  return options.thread_count != 0 ? options.thread_count : static_cast<unsigned>(codec::usable_cores().size());
+}
+
+codec::GpuWork gpu_work(const Options& options, const std::vector<std::string>& inputs) {
+  if (options.chooses != Chooses::named) return {true, true};
+  if (options.mode == Mode::compress) return {!options.codec, options.codec.has_value()};
+  const auto is_ptz = [](const std::string& name) { return name.ends_with(kPtzSuffix); };
+  return {!std::all_of(inputs.begin(), inputs.end(), is_ptz),
+          options.codec.has_value() || std::any_of(inputs.begin(), inputs.end(), is_ptz)};
+}
+
+codec::BackendRequest request_of(const Options& options, const std::vector<std::string>& inputs) {
+  codec::BackendRequest request;
+  request.name = options.backend;
+  request.devices = options.devices;
+  request.policy = options.policy;
+  request.work = work_of(options);
+  request.raw_bytes = raw_bytes_of(options, inputs);
+  request.calibration_path = codec::calibration_path(options.devices);
+  request.limits.queue_count = options.prefetch + 4;      // two on their way up, two on their way down
+  request.limits.memory_bytes = data_bytes(options) / 2;  // page-locked; the other half is for the stream's batches
+  request.find_image = kernels::find_kernel_image;
+  return request;
+}
+
+std::optional<codec::Encoder> encoder_asked_for(const Options& options) {
+  if (options.high_ratio) return codec::Encoder::high;
+  if (options.reproducible) return codec::Encoder::reproducible;
+  return std::nullopt;
+}
+
+format::FrameHeader frame_header(const Options& options) {
+  format::FrameHeader header;
+  header.block_size_id = options.block_size_id;
+  header.independent_blocks = !options.linked_blocks;
+  header.block_checksum = options.block_checksum;
+  header.content_checksum = options.content_checksum;
+  return header;
+}
+
+}  // namespace ptxkit::pack
