@@ -138,7 +138,7 @@ PYTHON
   expect 0 env PTXKIT_LIBCUDA=/nowhere mpirun --quiet --oversubscribe -n 4 "$shared" --policy gpu -vf input
   says_once "using the CPU: no NVIDIA driver"
   local words
-  for words in -b "-c input" - "-r ." "-BD input" "--list x.lz4" --measure-rates "--memory 64M input" "--policy mixed input" \
+  for words in -b "-c input" - "-r ." "-BD input" "--list x.lz4" --measure-rates "--auto input" "--trial input" "--memory 64M input" "--policy mixed input" \
     "--range 1:2 x.lz4 -o y" "--sandbox=require input" "--share-by-rank input" "-d --sparse input.lz4" "--trace t input" "--verify input"; do
     # shellcheck disable=SC2086
     expect 2 ranks 4 $words; says_once " "; grep -q "refused" err || fail "$words is not refused"

@@ -12,6 +12,7 @@ cd "$scratch/examples"
 "$cmake" -B build -G Ninja -DCMAKE_PREFIX_PATH="$scratch/prefix" -DCMAKE_CXX_FLAGS='-Wall -Wextra -Werror' >"$scratch/log" 2>&1 || { cat "$scratch/log"; exit 1; }
 "$cmake" --build build >"$scratch/log" 2>&1 || { cat "$scratch/log"; exit 1; }
 build/page_cache
+build/nbd_server 2>err && exit 1; grep -q 'usage: nbd_server' err
 build/stream
 seq 1 300000 >input
 build/file input "$scratch/output" 2>progress

@@ -1,80 +1,16 @@
-// A cache of memory pages, as zram is one: pages are compressed in batches, zero pages take no room, pages of another
-// repeated byte take that byte, pages that do not shrink are kept as they are. usage: page_cache
-#include <array>
-#include <cstdio>
-#include <map>
-#include <optional>
-#include <vector>
+// Puts pages into a cache and takes them out again. Without a file: made-up pages, which are compared. With one: its
+// pages, and figures beside which a zram device can be read (fkr_tests/speed/zram.sh). usage: page_cache [DUMP]
+#include "page_cache.hpp"
 
-#include "runtime/library/lz4.hpp"
+#include <algorithm>
+#include <chrono>
+#include <fstream>
 
-using ptxkit::codec::ChunkFlag;
-using ptxkit::codec::CompressItem;
-using ptxkit::codec::ItemStatus;
-using ptxkit::library::StoredItem;
+using Clock = std::chrono::steady_clock;
 
-constexpr size_t kPageBytes = 4096;
-using Page = std::array<uint8_t, kPageBytes>;
+double seconds_since(Clock::time_point begin) { return std::chrono::duration<double>(Clock::now() - begin).count(); }
 
-class PageCache {
- public:
-  explicit PageCache(ptxkit::library::Lz4 lz4) : lz4_(std::move(lz4)) {}
-
-  bool put(const std::map<uint64_t, Page>& pages) {
-    // Rooms of the proven bound: a page never takes more than its raw bytes.
-    const auto room = ptxkit::library::Lz4::requirements(kPageBytes).compressed_bytes_bound;
-    std::vector<uint8_t> rooms(pages.size() * room);
-    std::vector<CompressItem> items;
-    for (const auto& [number, page] : pages) {
-      CompressItem item;
-      item.raw = page;
-      item.output = {rooms.data() + items.size() * room, room};
-      items.push_back(item);
-    }
-    if (const auto done = lz4_.compress(items); !done)
-      return std::fprintf(stderr, "%s\n", done.error().message().c_str()), false;
-    size_t i = 0;
-    for (const auto& [number, page] : pages) {
-      const CompressItem& item = items[i++];
-      const auto kept = item.flag == ChunkFlag::incompressible
-                            ? item.raw
-                            : ptxkit::codec::Bytes(item.output).first(item.compressed_bytes);
-      slots_[number] = {item.flag, {kept.begin(), kept.end()}};
-    }
-    return true;
-  }
-
-  std::optional<Page> get(uint64_t number) {
-    const auto found = slots_.find(number);
-    if (found == slots_.end()) return std::nullopt;
-    Page page;
-    StoredItem item;
-    item.flag = found->second.flag;
-    item.stored = found->second.bytes;
-    item.output = page;
-    if (!lz4_.restore({&item, 1}) || item.status != ItemStatus::ok) return std::nullopt;
-    return page;
-  }
-
-  size_t stored_bytes() const {
-    size_t total = 0;
-    for (const auto& [number, slot] : slots_) total += slot.bytes.size();
-    return total;
-  }
-
- private:
-  struct Slot {
-    ChunkFlag flag;
-    std::vector<uint8_t> bytes;
-  };
-  ptxkit::library::Lz4 lz4_;
-  std::map<uint64_t, Slot> slots_;
-};
-
-int main() {
-  auto lz4 = ptxkit::library::Lz4::open({.where = ptxkit::library::Where::cpu});
-  if (!lz4) return std::fprintf(stderr, "%s\n", lz4.error().message().c_str()), 1;
-  PageCache cache(std::move(*lz4));
+std::map<uint64_t, Page> made_up_pages() {
   std::map<uint64_t, Page> pages;
   for (uint64_t number = 0; number < 300; ++number) {
     Page& page = pages[number];
@@ -86,12 +22,52 @@ int main() {
       page[i] = kinds[number % 4];
     }
   }
+  return pages;
+}
+
+// The last page is filled with zeros.
+std::map<uint64_t, Page> pages_of(std::ifstream& file) {
+  std::map<uint64_t, Page> pages;
+  for (Page page{}; file.read(reinterpret_cast<char*>(page.data()), kPageBytes), file.gcount() != 0; page = {})
+    pages[pages.size()] = page;
+  return pages;
+}
+
+int main(int argc, char** argv) {
+  if (argc > 2) return std::fprintf(stderr, "usage: page_cache [DUMP]\n"), 2;
+  std::ifstream file;
+  if (argc == 2) {
+    file.open(argv[1], std::ios::binary);
+    if (!file) return std::fprintf(stderr, "%s: cannot open\n", argv[1]), 1;
+  }
+  // As a device does it: one page after another, on one thread.
+  auto lz4 = ptxkit::library::Lz4::open({.where = ptxkit::library::Where::cpu, .cpu_threads = argc == 2 ? 1u : 0u});
+  if (!lz4) return std::fprintf(stderr, "%s\n", lz4.error().message().c_str()), 1;
+  PageCache cache(std::move(*lz4));
+  const std::map<uint64_t, Page> pages = argc == 2 ? pages_of(file) : made_up_pages();
+  if (pages.empty()) return std::fprintf(stderr, "%s: no page\n", argv[1]), 1;
+
+  const auto put_begin = Clock::now();
   if (!cache.put(pages)) return 1;
+  const double put_seconds = seconds_since(put_begin);
+  const auto get_begin = Clock::now();
   for (const auto& [number, page] : pages) {
     if (cache.get(number) != page)
       return std::fprintf(stderr, "page %u came back wrong\n", static_cast<unsigned>(number)), 1;
   }
-  if (cache.get(1000)) return std::fprintf(stderr, "a page that was never put\n"), 1;
+  const double get_seconds = seconds_since(get_begin);
+  if (cache.get(pages.size())) return std::fprintf(stderr, "a page that was never put\n"), 1;
+
   std::printf("%zu pages, %zu bytes stored\n", pages.size(), cache.stored_bytes());
-  return cache.stored_bytes() < 85 * kPageBytes ? 0 : 1;
+  if (argc == 1) return cache.stored_bytes() < 85 * kPageBytes ? 0 : 1;
+  size_t zero_count = 0, raw_count = 0;
+  for (const auto& [number, slot] : cache.slots()) {
+    zero_count += slot.flag == ptxkit::codec::ChunkFlag::zero;
+    raw_count += slot.flag == ptxkit::codec::ChunkFlag::incompressible;
+  }
+  const double bytes = static_cast<double>(pages.size() * kPageBytes);
+  std::printf("zero %zu, stored as they are %zu, ratio %.3f, put %.0f MB/s, get %.0f MB/s\n", zero_count, raw_count,
+              bytes / static_cast<double>(std::max<size_t>(1, cache.stored_bytes())), bytes / put_seconds / 1e6,
+              bytes / get_seconds / 1e6);
+  return 0;
 }
