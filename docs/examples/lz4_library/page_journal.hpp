@@ -189,7 +189,7 @@ class PageJournal {
       if (!read_at(size_bytes_, record, sizeof record)) break;
       const auto number = number_at<uint64_t>(record);
       const auto flag = number_at<uint32_t>(record + 8), bytes = number_at<uint32_t>(record + 12);
-      if (number >= device_bytes_ / kPageBytes || flag > 2 || bytes > kPageBytes) break;
+      if (number >= device_bytes_ / kPageBytes || (flag > 2 && flag != 4) || bytes > kPageBytes) break;
       PageCache::Slot slot{static_cast<ptxkit::codec::ChunkFlag>(flag), std::vector<uint8_t>(bytes)};
       if (!read_at(size_bytes_ + kRecordBytes, slot.bytes.data(), bytes)) break;
       if (checksum(record, slot.bytes) != number_at<uint32_t>(record + 16)) break;
