@@ -136,6 +136,8 @@ def some_bytes(random_source, length):
         return bytes(length)
     if kind == 1:
         return random_source.randbytes(length)
+    if kind == 2:
+        return bytes([random_source.randrange(256)]) * length
     return (b"%d pages " % random_source.randrange(1000) * (length // 8 + 1))[:length]
 
 
