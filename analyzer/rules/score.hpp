@@ -1,7 +1,7 @@
 // Converts verdicts to points, and points to the exit code of a CI job. The catalogue defines the formula and the
 // precedence. The order of evaluation does not matter, so a score is the same on every run.
 //
-// Points alone cannot fail a build: with 101 rules a proved race costs three points. The worst finding therefore caps
+// Points alone cannot fail a build: with about 100 rules a proved race costs three points. The worst finding therefore caps
 // the score.
 #pragma once
 

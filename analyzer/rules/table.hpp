@@ -1,4 +1,4 @@
-// The falsification catalogue as data: every rule F001 to F101 once, in order. Reports, scores, `ptx-debug rules` and
+// The falsification catalogue as data: every rule once, in order. Reports, scores, `ptx-debug rules` and
 // the pages in docs/rules/ use it. The rules' code is elsewhere: rules/run_rule.hpp lists the implementations.
 #pragma once
 

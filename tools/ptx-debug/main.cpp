@@ -106,7 +106,7 @@ std::vector<std::string> with_explicit_json(int argc, char** argv) {
 }
 
 int run(int argc, char** argv) {
-  CLI::App app("tries to refute PTX: 101 hypotheses about each kernel, a score, and an exit code for CI", "ptx-debug");
+  CLI::App app("tries to refute PTX: hypotheses about each kernel, a score, and an exit code for CI", "ptx-debug");
   app.set_version_flag("--version", version_text, "version, rules and evidence of this program");
   app.require_subcommand(1);
   Action action;

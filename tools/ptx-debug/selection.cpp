@@ -56,10 +56,10 @@ Result<const rules::RuleInfo*> rule_called(const std::string& word) {
   for (const rules::RuleInfo& rule : rules::catalogue()) {
     if (same_ignoring_case(word, rule.id) || same_ignoring_case(word, rule.name)) return &rule;
     known.emplace_back(rule.name);
-    if (word.size() < rule.id.size()) known.emplace_back(rule.id);  // F51 for F051; for F102 all ids are equally near
+    if (word.size() < rule.id.size()) known.emplace_back(rule.id);  // F51 for F051; for F999 all ids are equally near
   }
-  return fail(
-      fmt::format("unknown rule '{}', expected F001 to F101 or a rule's name{}", word, did_you_mean(word, known)));
+  return fail(fmt::format("unknown rule '{}', expected {} to {} or a rule's name{}", word,
+                          rules::catalogue().front().id, rules::catalogue().back().id, did_you_mean(word, known)));
 }
 
 Result<report::RuleSet> select_rules(const SelectionWords& words) {

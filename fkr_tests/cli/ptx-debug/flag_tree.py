@@ -68,7 +68,7 @@ with tempfile.NamedTemporaryFile("w", suffix=".bash") as file:
     values = {("analyze", "--format", ""): {"text", "json", "sarif", "github"},
               ("analyze", "--color", "a"): {"auto", "always"},
               ("analyze", "--select", "F05"): {f"F05{digit}" for digit in range(10)},
-              ("explain", "F10"): {"F100", "F101"},
+              ("explain", "F03"): {f"F03{digit}" for digit in range(10)},
               ("completion", ""): {"bash", "fish", "zsh"},
               ("analyze", "--min-score", ""): set()}
     for words, expected in values.items():

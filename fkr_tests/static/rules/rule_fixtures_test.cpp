@@ -174,7 +174,7 @@ INSTANTIATE_TEST_SUITE_P(Rules, RuleFixture, testing::ValuesIn(fixtures()),
 TEST(RuleFixtures, EveryRuleHasProgramsThatItRefutesAndThatSurviveIt) {
   std::map<std::string, std::map<Verdict, int>> count;
   for (const Fixture& fixture : fixtures()) ++count[fixture.rule][fixture.verdict];
-  ASSERT_EQ(catalogue().size(), 101u);
+  ASSERT_GE(catalogue().size(), 101u);
   for (const RuleInfo& rule : catalogue()) {
     auto& of_rule = count[std::string(rule.id)];
     EXPECT_GE(of_rule[Verdict::refuted], 2) << rule.id;
