@@ -5,7 +5,8 @@ usage: new.py rule NAME       NAME as in UnalignedAccess
        new.py kernel ROOM/NAME      ROOM: a folder of kernels/; NAME as in lz4_decompress
        new.py codec NAME      NAME as in deflate-like
 
-What is stamped builds, and its tests fail until it is written. Nothing that exists is overwritten.
+What is stamped builds. Its tests fail until it is written, except that a new codec is lzr under another number until its
+model and coder are changed. Nothing that exists is overwritten.
 """
 import os
 import re
@@ -81,7 +82,8 @@ def new_rule(name):
 namespace ptxkit::rules {{
 
 // TODO: a kernel that has the fault is refuted(), one that provably has not survived(); analyzer/rules/engine/ has the
-// analyses, and races.cpp or alignment.cpp show how they are used.
+// analyses, and races.cpp or indices.cpp show how they are used. A rule of a family
+// that has a file moves there.
 RuleResult {function}(Context&) {{ return undecided("not decided: the rule is not written yet"); }}
 
 }}  // namespace ptxkit::rules
@@ -106,7 +108,7 @@ RuleResult {function}(Context&) {{ return undecided("not decided: the rule is no
 
 **Remedy.** TODO.
 """)
-    for kind in ("refuted_one", "survived_one"):
+    for kind in ("refuted_one", "refuted_two", "survived_one", "survived_two"):
         mark = "  //! low" if kind.startswith("refuted") else ""
         create(f"fkr_tests/static/fixtures/{number}/{kind}.ptx",
                f"// TODO: a kernel that {number} {'refutes' if mark else 'lets pass'}.\n"
@@ -114,7 +116,7 @@ RuleResult {function}(Context&) {{ return undecided("not decided: the rule is no
     add_row("analyzer/rules/rules.def",
             f'RULE({number}, {function}, {name}, "Performance", 0, low, false,\n     "TODO: what holds when the hypothesis '
             'survives")\n', "\n#undef RULE\n")
-    print(f"next: ./dev test {number}")
+    print(f"next: ./dev test {number}; then tools/docs/finding.py draws docs/images/finding.svg anew")
 
 
 def new_kernel(name):
@@ -175,7 +177,8 @@ void {name}_reference(std::span<const uint32_t> src, std::span<uint32_t> dst) {{
 """)
     following = next((row for row in re.findall(r"^KERNEL\((\w+),", text, re.M) if row > name), None)
     add_row("kernels/kernels.def", f"KERNEL({name}, {room})\n", f"KERNEL({following}," if following else "#undef KERNEL")
-    print(f"next: a row in docs/kernels.md, a test in fkr_tests/emulated/, then ./dev kernel {name} --accept")
+    print(f"next: a row in docs/kernels.md, tests in fkr_tests/unit/kernels/ and fkr_tests/emulated/, a launch in "
+          f"fkr_tests/emulated/cost_test.cpp, then ./dev kernel {name} --accept")
 
 
 def new_codec(name):
@@ -188,8 +191,8 @@ def new_codec(name):
     number = max(int(number) for number, _ in rows) + 1
     add_row("runtime/codec/format/codecs.def",
             f'PTZ_CODEC({name.replace("-", "_")}, {number}, "{name}", lz77, rans, 18, "TODO")\n', "#undef PTZ_CODEC")
-    print("next: its model in runtime/codec/blocks/block_codec.cpp and runtime/codec/device/, docs/format.md and "
-          "docs/ptx-pack.md; then ./dev test 'Ptz|BlockKernels|ptx_pack|registry'")
+    print("next: model, coder and block size in that row; a new model or coder in runtime/codec/blocks/block_codec.cpp and "
+          "runtime/codec/device/; docs/format.md, docs/ptx-pack.md, fkr_tests/cli/ptz_decoder.py; then ./dev test 'Ptz|BlockKernels|ptx_pack|ptz|registry'")
 
 
 MAKERS = {"rule": new_rule, "kernel": new_kernel, "codec": new_codec}
