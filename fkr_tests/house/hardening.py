@@ -3,6 +3,7 @@
 
 usage: hardening.py PROGRAM...
 """
+import os
 import re
 import subprocess
 import sys
@@ -35,6 +36,9 @@ def faults(program):
             yield "has no endbr64 at main: -fcf-protection is missing"
 
 
+absent = [program for program in sys.argv[1:] if not os.path.exists(program)]
+if absent:
+    sys.exit(f"not built: {', '.join(absent)}")
 found = [f"{program} {what}" for program in sys.argv[1:] for what in faults(program)]
 print("\n".join(found) or f"{len(sys.argv) - 1} programs have every protection")
 sys.exit(bool(found) or len(sys.argv) == 1)
