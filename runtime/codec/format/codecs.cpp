@@ -19,6 +19,13 @@ constexpr PtzCodecRow kCodecs[] = {
 #include "runtime/codec/format/codecs.def"
 };
 
+static_assert(
+    std::ranges::all_of(kCodecs,
+                        [](const PtzCodecRow& row) {
+                          return row.model != PtzModel::bwt || row.coder == PtzCoder::rans;
+                        }),
+    "bbw_block.cpp and bbw_pipeline.cpp code every stream with rANS: teach them the coder of the new row first");
+
 // Pinned: bits 2 and 3 of the header's byte of options are an index of the first list, bits 0 and 1 of the second.
 constexpr std::array<uint32_t, 3> kLanes = {4, 8, 32};
 constexpr std::array<uint32_t, 4> kChunkBytes = {1u << 10, 4u << 10, 8u << 10, 16u << 10};
