@@ -241,7 +241,7 @@ TEST(Ptz, WhatIsWrongIsSaid) {
   };
   EXPECT_THAT(with(0, 'X'), HasSubstr("byte 0: not a .ptz file"));
   EXPECT_THAT(with(4, 2), HasSubstr("expected version 1, found 2"));
-  EXPECT_THAT(with(5, 5), HasSubstr("unknown codec 5"));
+  EXPECT_THAT(with(5, 255), HasSubstr("unknown codec 255"));
   EXPECT_THAT(with(6, 21), HasSubstr("found 2^21"));
   EXPECT_THAT(with(7, 1), HasSubstr("codec 1 has no options 0x01"));
   EXPECT_THAT(with(7, 0x1c), HasSubstr("codec 1 has no options 0x1c"));
