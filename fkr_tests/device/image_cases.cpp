@@ -50,11 +50,11 @@ struct Geometry {
   bool layered;
 };
 constexpr Geometry kGeometries[] = {
-    {"1d", ImageShape::line, 1, false},     {"2d", ImageShape::plane, 2, false},
-    {"3d", ImageShape::volume, 3, false},   {"a1d", ImageShape::lines, 1, true},
-    {"a2d", ImageShape::planes, 2, true},   {"cube", ImageShape::cube, 3, false},
-    {"acube", ImageShape::cubes, 3, true},  {"2dms", ImageShape::plane, 2, false},
-    {"a2dms", ImageShape::planes, 2, true},
+    {"1d", ImageShape::one_dim, 1, false},         {"2d", ImageShape::two_dim, 2, false},
+    {"3d", ImageShape::three_dim, 3, false},       {"a1d", ImageShape::one_dim_array, 1, true},
+    {"a2d", ImageShape::two_dim_array, 2, true},   {"cube", ImageShape::cube, 3, false},
+    {"acube", ImageShape::cube_array, 3, true},    {"2dms", ImageShape::two_dim, 2, false},
+    {"a2dms", ImageShape::two_dim_array, 2, true},
 };
 
 const Geometry* geometry_of(const SpelledForm& form) {
@@ -72,9 +72,9 @@ struct Section {
 
 ImageDescription description_of(ImageShape shape, TexelFormat format, unsigned channels) {
   ImageDescription is{.shape = shape, .width = 12, .height = 8, .format = format, .channels = channels};
-  if (shape <= ImageShape::line || shape == ImageShape::lines) is.height = 1;
-  if (shape == ImageShape::volume) is.depth = 5;
-  if (shape == ImageShape::lines || shape == ImageShape::planes) is.layers = 3;
+  if (shape <= ImageShape::one_dim || shape == ImageShape::one_dim_array) is.height = 1;
+  if (shape == ImageShape::three_dim) is.depth = 5;
+  if (shape == ImageShape::one_dim_array || shape == ImageShape::two_dim_array) is.layers = 3;
   if (shape >= ImageShape::cube) {
     is.width = is.height = 8;
     is.layers = shape == ImageShape::cube ? 6 : 12;
@@ -253,7 +253,7 @@ Section fetch_section(const SpelledForm& form, const Fetch& fetch, Behind behind
     out.text += fmt::format("st.global.b{} [%to+{}], %d{};\n", bits, i * bits / 8, i);
   if (with_more)
     out.text += fmt::format("selp.b32 %flag, 1, 2, %resident;\nst.global.b32 [%to+{}], %flag;\n", 4 * kResident);
-  const bool is_buffer = by_integers && geometry.shape == ImageShape::line;
+  const bool is_buffer = by_integers && geometry.shape == ImageShape::one_dim;
   std::mt19937_64 random = seeded(out.instruction, static_cast<unsigned>(fetch.format));
   out.image = texture_of(fetch, is_buffer ? ImageShape::buffer : geometry.shape, by_integers, random);
   add_places(out, geometry, by_integers, with_more, random);
@@ -372,20 +372,20 @@ std::vector<CaseImage> questioned_images(ImageUse use) {
     Fetch fetch;
   };
   static constexpr Questioned kAll[] = {
-      {ImageShape::line, {u8, 1, clamp, false, false, false}},
-      {ImageShape::plane, {f32, 4, wrap, true, true, false}},
-      {ImageShape::volume, {s16, 2, mirror, true, true, false}},
-      {ImageShape::lines, {u32, 4, clamp, false, false, false}},
-      {ImageShape::planes, {f16, 1, border, true, false, false}},
-      {ImageShape::plane, {u16, 4, border, false, true, false}},
-      {ImageShape::plane, {s8, 2, clamp, false, true, true}},
-      {ImageShape::line, {s32, 1, wrap, false, true, false}},
-      {ImageShape::volume, {u8, 4, clamp, false, false, true}},
-      {ImageShape::plane, {s8, 4, clamp, true, false, false}},
-      {ImageShape::plane, {u16, 1, clamp, false, false, true}},
-      {ImageShape::plane, {s16, 4, clamp, false, false, true}},
+      {ImageShape::one_dim, {u8, 1, clamp, false, false, false}},
+      {ImageShape::two_dim, {f32, 4, wrap, true, true, false}},
+      {ImageShape::three_dim, {s16, 2, mirror, true, true, false}},
+      {ImageShape::one_dim_array, {u32, 4, clamp, false, false, false}},
+      {ImageShape::two_dim_array, {f16, 1, border, true, false, false}},
+      {ImageShape::two_dim, {u16, 4, border, false, true, false}},
+      {ImageShape::two_dim, {s8, 2, clamp, false, true, true}},
+      {ImageShape::one_dim, {s32, 1, wrap, false, true, false}},
+      {ImageShape::three_dim, {u8, 4, clamp, false, false, true}},
+      {ImageShape::two_dim, {s8, 4, clamp, true, false, false}},
+      {ImageShape::two_dim, {u16, 1, clamp, false, false, true}},
+      {ImageShape::two_dim, {s16, 4, clamp, false, false, true}},
       {ImageShape::cube, {f32, 1, clamp, true, true, false}},
-      {ImageShape::cubes, {f16, 4, clamp, false, true, false}},
+      {ImageShape::cube_array, {f16, 4, clamp, false, true, false}},
       {ImageShape::buffer, {f32, 2, clamp, false, false, false}},
   };
   std::vector<CaseImage> images;

@@ -178,7 +178,7 @@ Result<void> DeviceMemory::download_rows(std::span<uint8_t> into, const Rows& ro
   if (rows.count == 1) {
     return download(into.subspan(rows.offset_bytes, rows.width_bytes), stream, offset_bytes + rows.offset_bytes);
   }
-  CuRowsCopy copy{};
+  CuCopy2d copy{};
   copy.from.memory_type = kDeviceMemoryType;
   copy.from.device = handle() + offset_bytes + rows.offset_bytes;
   copy.to.memory_type = kHostMemoryType;

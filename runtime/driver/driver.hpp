@@ -32,7 +32,7 @@ using CuTextureReference = struct CuTextureReferenceOpaque*;
 using CuSurfaceReference = struct CuSurfaceReferenceOpaque*;
 
 // CUDA_MEMCPY2D of cuda.h: rows of a width at a pitch. Memory types are kHostMemoryType and kDeviceMemoryType.
-struct CuRowsSide {
+struct CuCopy2dSide {
   size_t x_bytes, y;
   int memory_type;
   void* host;
@@ -40,8 +40,8 @@ struct CuRowsSide {
   void* array;
   size_t pitch_bytes;
 };
-struct CuRowsCopy {
-  CuRowsSide from, to;
+struct CuCopy2d {
+  CuCopy2dSide from, to;
   size_t width_bytes, height;
 };
 
@@ -51,7 +51,7 @@ struct CuArrayDescriptor {
   int format;
   unsigned channels, flags;
 };
-struct CuBoxSide {
+struct CuCopy3dSide {
   size_t x_bytes, y, z, level;
   int memory_type;
   void* host;
@@ -60,8 +60,8 @@ struct CuBoxSide {
   void* reserved;
   size_t pitch_bytes, height;
 };
-struct CuBoxCopy {
-  CuBoxSide from, to;
+struct CuCopy3d {
+  CuCopy3dSide from, to;
   size_t width_bytes, height, depth;
 };
 struct CuLinearMemory {

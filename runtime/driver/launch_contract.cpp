@@ -37,9 +37,8 @@ Result<void> check_verdict(const kernels::KernelImage& image) {
   if (verdict.critical_count != 0) {
     return fail(fmt::format("expected no critical finding, found {}", verdict.critical_count), where, todo);
   }
-  if (verdict.score < kLeastVerdictScore) {
-    return fail(fmt::format("expected a score of {} or more, found {}", kLeastVerdictScore, verdict.score), where,
-                todo);
+  if (verdict.score < kMinVerdictScore) {
+    return fail(fmt::format("expected a score of {} or more, found {}", kMinVerdictScore, verdict.score), where, todo);
   }
   return {};
 }

@@ -15,9 +15,9 @@
 
 namespace ptxkit::driver {
 
-constexpr uint32_t kLeastVerdictScore = 90;
+constexpr uint32_t kMinVerdictScore = 90;
 
-// Error: an image without a verdict, with a verdict for another text, with a score below kLeastVerdictScore, or with a
+// Error: an image without a verdict, with a verdict for another text, with a score below kMinVerdictScore, or with a
 // critical finding.
 Result<void> check_verdict(const kernels::KernelImage& image);
 

@@ -92,7 +92,7 @@ std::vector<TensorPoint> tile_rows(const TensorMap& map, const TensorPoint& corn
 }
 
 // Walks pixels along W, then H, then D within the bounding box, then from image to image; the w modes walk W only.
-struct Pixels {
+struct PixelIterator {
   const TensorMap& map;
   TensorPoint base;
   unsigned spatial;  // how many dimensions are walked
@@ -137,7 +137,7 @@ bool has_valid_fields(std::span<const uint8_t> stored) {
 
 }  // namespace
 
-uint32_t elements_of_a_unit(const TensorMap& map) {
+uint32_t elements_per_unit(const TensorMap& map) {
   if (map.interleave_bytes) return 1;
   return has_padding(map) ? 16 : map.element == Type::b4x16 ? 2 : 1;
 }
@@ -154,15 +154,15 @@ uint32_t unit_bytes(const TensorMap& map) {
       return ptx::byte_width(map.element);
   }
 }
-uint32_t unit_room_bytes(const TensorMap& map) {
+uint32_t unit_pitch_bytes(const TensorMap& map) {
   return !map.interleave_bytes && has_padding(map) ? 16 : unit_bytes(map);
 }
-uint32_t units_of_a_row(const TensorMap& map) {
+uint32_t units_per_row(const TensorMap& map) {
   const bool single = map.is_im2col ? map.interleave_bytes != 0 : has_gaps(map);
-  return single ? 1 : map.box[0] / elements_of_a_unit(map);
+  return single ? 1 : map.box[0] / elements_per_unit(map);
 }
 uint32_t row_pitch_bytes(const TensorMap& map) {
-  if (map.interleave_bytes || map.swizzle == TensorSwizzle::none) return units_of_a_row(map) * unit_room_bytes(map);
+  if (map.interleave_bytes || map.swizzle == TensorSwizzle::none) return units_per_row(map) * unit_pitch_bytes(map);
   return 16u << static_cast<unsigned>(map.swizzle);
 }
 
@@ -184,7 +184,7 @@ Result<void> check_tensor_map(const TensorMap& map) {
   const bool is_narrow = has_padding(map) || map.element == Type::b4x16;
   if (is_narrow)
     if (auto narrow = check_narrow(map); !narrow) return narrow;
-  const unsigned row_bytes = is_narrow ? map.box[0] / elements_of_a_unit(map) * unit_room_bytes(map)
+  const unsigned row_bytes = is_narrow ? map.box[0] / elements_per_unit(map) * unit_pitch_bytes(map)
                                        : map.box[0] * ptx::byte_width(map.element);
   if (row_bytes % 16) return fail(fmt::format("a row of a box has {} bytes, expected a multiple of 16", row_bytes));
   if (map.interleave_bytes)
@@ -224,7 +224,7 @@ Result<TensorMap> decode_tensor_map(std::span<const uint8_t, kTensorMapBytes> by
   return map;
 }
 
-Result<TensorMap> decode_tensor_map_to_change(std::span<const uint8_t, kTensorMapBytes> bytes) {
+Result<TensorMap> decode_tensor_map_for_replace(std::span<const uint8_t, kTensorMapBytes> bytes) {
   if (std::ranges::all_of(bytes, [](uint8_t byte) { return byte == 0; })) return TensorMap{.element = Type::u8};
   return decode_tensor_map(bytes);
 }
@@ -303,7 +303,7 @@ Result<std::vector<TensorPoint>> tensor_rows(const TensorMap& map, TensorMode mo
   if (mode == TensorMode::tiled) return tile_rows(map, corner);
   const bool only_w = mode != TensorMode::im2col;
   if (only_w && map.interleave_bytes) return fail("interleaved tensors have no im2col::w");
-  Pixels pixels{map, corner, only_w ? 1u : map.rank - 2u, only_w && !offsets.empty() ? offsets[1] : 0};
+  PixelIterator pixels{map, corner, only_w ? 1u : map.rank - 2u, only_w && !offsets.empty() ? offsets[1] : 0};
   const unsigned halo = only_w && !offsets.empty() ? offsets[0] : 0;
   if (halo && mode == TensorMode::im2col_w_128)
     return fail(fmt::format("wHalo is {}: where the halos of each 32 pixels lie the ISA says in a figure only", halo));

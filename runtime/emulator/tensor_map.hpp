@@ -45,11 +45,11 @@ inline constexpr size_t kTensorMapBytes = 128;  // aligned to 64
 // and the box's channels have no effect; the last dimension but one counts the slices of a place, of which a copy moves
 // one. Elements below 8 bits form units of 2, or of 16 where shared memory has gaps between them: such a unit takes 8
 // or 12 bytes in the tensor and 16 in shared memory.
-uint32_t elements_of_a_unit(const TensorMap& map);
-uint32_t unit_bytes(const TensorMap& map);       // in the tensor, where `size` and coordinates count elements
-uint32_t unit_room_bytes(const TensorMap& map);  // in shared memory
+uint32_t elements_per_unit(const TensorMap& map);
+uint32_t unit_bytes(const TensorMap& map);        // in the tensor, where `size` and coordinates count elements
+uint32_t unit_pitch_bytes(const TensorMap& map);  // in shared memory
 // Adjacent units of the innermost dimension that are moved from each point of tensor_rows.
-uint32_t units_of_a_row(const TensorMap& map);
+uint32_t units_per_row(const TensorMap& map);
 // Distance between two rows of a box in shared memory. A swizzled row takes a whole span even if it fills only part of
 // it.
 uint32_t row_pitch_bytes(const TensorMap& map);
@@ -61,7 +61,7 @@ Result<void> check_tensor_map(const TensorMap& map);
 Result<TensorMap> decode_tensor_map(std::span<const uint8_t, kTensorMapBytes> bytes);  // error: not from encode()
 // The map that tensormap.replace changes. Bytes that are all zero give a map whose fields have the instruction's value
 // 0, so that a kernel can make a map from nothing.
-Result<TensorMap> decode_tensor_map_to_change(std::span<const uint8_t, kTensorMapBytes> bytes);
+Result<TensorMap> decode_tensor_map_for_replace(std::span<const uint8_t, kTensorMapBytes> bytes);
 // The fields that tensormap.replace changes.
 enum class TensorField : uint8_t {
   global_address,

@@ -17,12 +17,12 @@
 
 namespace ptxkit::emulator {
 
-enum class ImageShape : uint8_t { buffer, line, plane, volume, lines, planes, cube, cubes };
+enum class ImageShape : uint8_t { buffer, one_dim, two_dim, three_dim, one_dim_array, two_dim_array, cube, cube_array };
 enum class TexelFormat : uint8_t { u8, u16, u32, s8, s16, s32, f16, f32 };
 enum class AddressMode : uint8_t { wrap, mirror, clamp, border };
 
 struct ImageDescription {
-  ImageShape shape = ImageShape::plane;
+  ImageShape shape = ImageShape::two_dim;
   // In texels; 1 for dimensions that the shape does not have. For cubes, `layers` is the number of cubes times 6 faces
   // (+x, -x, +y, -y, +z, -z).
   uint32_t width = 1, height = 1, depth = 1, layers = 1;

@@ -23,7 +23,7 @@ struct Visit {
   uint64_t access_bytes = 0;
 };
 
-inline constexpr size_t kMostWatchedLines = 255, kMostVisits = 1 << 16;
+inline constexpr size_t kMaxWatchedLines = 255, kMaxVisits = 1 << 16;
 
 // An instruction of the module, and how often it was executed: by warps, also where the guard held for no lane, which
 // Statistics::warp_instructions counts, and by threads whose guard held.
@@ -43,10 +43,10 @@ Result<CountedOutcome> launch_counted(const Program& program, std::string_view e
 
 struct WatchedOutcome {
   Outcome outcome;
-  std::vector<Visit> visits;  // by block, thread and line; only the first kMostVisits different ones
+  std::vector<Visit> visits;  // by block, thread and line; only the first kMaxVisits different ones
 };
 
-// The same as launch(), with a record of `lines` (line numbers of the PTX). Requires: at most kMostWatchedLines lines.
+// The same as launch(), with a record of `lines` (line numbers of the PTX). Requires: at most kMaxWatchedLines lines.
 Result<WatchedOutcome> launch_watched(const Program& program, std::string_view entry, const LaunchShape& shape,
                                       std::span<const Argument> arguments, std::span<const uint32_t> lines,
                                       const LaunchOptions& options = {});

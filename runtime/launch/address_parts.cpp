@@ -21,7 +21,7 @@ constexpr Op kArithmetic[] = {Op::abs,  Op::add, Op::and_, Op::cvt, Op::cvta, Op
 bool is_move(const Instruction& each) { return each.op == Op::mov || each.op == Op::cvta; }
 
 // Results of cvta, and sums with them.
-std::set<RegId> surely_addresses(const ptx::Function& kernel) {
+std::set<RegId> certain_addresses(const ptx::Function& kernel) {
   std::set<RegId> sure;
   for (bool changed = true; changed;) {
     changed = false;
@@ -31,7 +31,8 @@ std::set<RegId> surely_addresses(const ptx::Function& kernel) {
       const auto is_sure = [&](size_t i) {
         return i < operands.size() && operands[i].kind == OperandKind::reg && sure.contains(operands[i].id);
       };
-      const bool is_converted = each.op == Op::cvta && is_of_memory(each.space) && operands[1].kind == OperandKind::reg;
+      const bool is_converted =
+          each.op == Op::cvta && is_global_or_generic(each.space) && operands[1].kind == OperandKind::reg;
       const bool is_sum = (each.op == Op::add && (is_sure(1) || is_sure(2))) || (each.op == Op::mad && is_sure(3)) ||
                           ((each.op == Op::mov || each.op == Op::sub) && is_sure(1));
       if (is_converted || is_sum) changed |= sure.insert(operands[0].id).second;
@@ -43,7 +44,7 @@ std::set<RegId> surely_addresses(const ptx::Function& kernel) {
 }  // namespace
 
 std::set<RegId> address_parts(const ptx::Function& kernel) {
-  const std::set<RegId> sure = surely_addresses(kernel);
+  const std::set<RegId> sure = certain_addresses(kernel);
   std::set<RegId> parts;
   const auto add = [&](const Operand& operand) {
     return operand.kind == OperandKind::reg && parts.insert(operand.id).second;
@@ -52,7 +53,7 @@ std::set<RegId> address_parts(const ptx::Function& kernel) {
     return operand.kind == OperandKind::reg && sure.contains(operand.id);
   };
   for (const Instruction& each : kernel.instructions) {
-    if (!is_of_memory(each.space) && !is_of_memory(each.second_space)) continue;
+    if (!is_global_or_generic(each.space) && !is_global_or_generic(each.second_space)) continue;
     for (const Operand& operand : kernel.operands(each))
       if (operand.kind == OperandKind::address && operand.base == AddressBase::reg) parts.insert(operand.id);
   }
@@ -73,8 +74,8 @@ std::set<RegId> address_parts(const ptx::Function& kernel) {
   return parts;
 }
 
-std::set<ptx::VariableId> numbers_of_address_size(const ptx::Module& module, const ptx::Function& kernel,
-                                                  const std::set<RegId>& address_parts) {
+std::set<ptx::VariableId> address_sized_scalars(const ptx::Module& module, const ptx::Function& kernel,
+                                                const std::set<RegId>& address_parts) {
   using Parameters = std::set<ptx::VariableId>;
   std::map<RegId, Parameters> held;  // by register, the parameters that it holds or is a sum with
   Parameters loaded, other;

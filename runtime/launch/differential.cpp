@@ -184,7 +184,7 @@ std::string first_difference(const Run& a, std::string_view where_a, const Run& 
 
 }  // namespace
 
-Differential run_levels(const ptx::Module& module, ptx::FunctionId kernel, const flow::LaunchFacts* facts) {
+Differential compare_with_gpu(const ptx::Module& module, ptx::FunctionId kernel, const flow::LaunchFacts* facts) {
   // The process has only one primary context: nothing can run after a fault.
   static std::atomic<bool> context_is_lost = false;
   if (context_is_lost) return not_run("the GPU's context died of an earlier kernel");
@@ -217,7 +217,7 @@ Differential run_levels(const ptx::Module& module, ptx::FunctionId kernel, const
                                                    kHighestLevel, (*context)->info().name)};
 }
 
-Differential run_schedules(const ptx::Module& module, ptx::FunctionId kernel, const flow::LaunchFacts* facts) {
+Differential compare_schedules(const ptx::Module& module, ptx::FunctionId kernel, const flow::LaunchFacts* facts) {
   std::optional<Run> first;
   for (const Schedule& schedule : kSchedules) {
     Run run = run_once(module, module.functions[kernel], facts, schedule);

@@ -11,11 +11,12 @@ namespace ptxkit {
 
 // Reports that two schedules differ, that all give the same results, or why the kernel could not be run. `facts` may be
 // null.
-rules::Differential run_schedules(const ptx::Module& module, ptx::FunctionId kernel, const flow::LaunchFacts* facts);
+rules::Differential compare_schedules(const ptx::Module& module, ptx::FunctionId kernel,
+                                      const flow::LaunchFacts* facts);
 
 // Compares the emulator's result with that of a GPU (device $PTXKIT_DEVICE, default 0), compiled by its driver at
 // levels 0 to 4. A kernel with approximate instructions is compared with the GPU's level 0 instead, because their
 // results differ between machines. `not_run` if there is no GPU.
-rules::Differential run_levels(const ptx::Module& module, ptx::FunctionId kernel, const flow::LaunchFacts* facts);
+rules::Differential compare_with_gpu(const ptx::Module& module, ptx::FunctionId kernel, const flow::LaunchFacts* facts);
 
 }  // namespace ptxkit

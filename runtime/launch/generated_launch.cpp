@@ -60,7 +60,7 @@ std::array<bool, 3> dimensions_of(const ptx::Function& kernel, ptx::SpecialRegis
   return read;
 }
 
-emulator::LaunchShape searching_shape(const ptx::Function& kernel, unsigned number) {
+emulator::LaunchShape search_shape(const ptx::Function& kernel, unsigned number) {
   const size_t at = number % kBlocks.size();
   const auto grid = dimensions_of(kernel, ptx::SpecialRegister::ctaid);
   const auto block = dimensions_of(kernel, ptx::SpecialRegister::tid);
@@ -80,7 +80,7 @@ emulator::LaunchShape shape_of(const ptx::Function& kernel, const flow::LaunchFa
   shape.block = {kDefaultThreads, 1, 1};
   const auto& most = kernel.attributes.max_ntid;
   const uint64_t most_threads = saturating_product(most[0], std::max(most[1], 1u), std::max(most[2], 1u));
-  if (variant >= kSearching) shape = searching_shape(kernel, variant - kSearching);
+  if (variant >= kFirstSearchVariant) shape = search_shape(kernel, variant - kFirstSearchVariant);
   if (most[0] && shape.block.count() > most_threads)
     shape.block = {static_cast<uint32_t>(std::min<uint64_t>(kDefaultThreads, most_threads)), 1, 1};
   const auto& required = kernel.attributes.req_ntid;
@@ -108,7 +108,7 @@ uint32_t free_shared_bytes(const ptx::Module& module, const ptx::Function& kerne
 
 // The contents of the buffers of a variant.
 Content content_of(const ptx::Function& kernel, unsigned variant) {
-  if (variant < kSearching) return static_cast<Content>(variant);
+  if (variant < kFirstSearchVariant) return static_cast<Content>(variant);
   bool has_floats = false, has_doubles = false, has_halves = false;
   for (const ptx::Instruction& each : kernel.instructions)
     for (unsigned i = 0; i < each.type_count; ++i) {
@@ -123,7 +123,7 @@ Content content_of(const ptx::Function& kernel, unsigned variant) {
   if (has_doubles) contents.insert(contents.begin(), {Content::doubles, Content::edge_doubles});
   if (has_halves) contents.insert(contents.begin(), Content::halves);
   contents.insert(contents.end(), {Content::random, Content::counting, Content::zeros});
-  return contents[(variant - kSearching) % contents.size()];
+  return contents[(variant - kFirstSearchVariant) % contents.size()];
 }
 
 }  // namespace
@@ -136,7 +136,7 @@ Result<GeneratedLaunch> generate_launch(const ptx::Module& module, const ptx::Fu
   launch.shape = shape_of(kernel, facts, variant);
   if (launch.shape.dynamic_shared_bytes == 0) launch.shape.dynamic_shared_bytes = free_shared_bytes(module, kernel);
   const std::set<ptx::RegId> parts = address_parts(kernel);
-  const std::set<ptx::VariableId> numbers = numbers_of_address_size(module, kernel, parts);
+  const std::set<ptx::VariableId> numbers = address_sized_scalars(module, kernel, parts);
   const std::vector<OffsetWords> offsets = offset_words(module, kernel, parts);
   std::optional<std::vector<AggregateMember>> members;
   unsigned buffer_count = 0, scalar_count = 0;
@@ -195,9 +195,9 @@ Result<GeneratedLaunch> generate_launch(const ptx::Module& module, const ptx::Fu
     const auto number = static_cast<unsigned>(launch.parameters.size() - 1);
     const auto scalar_of = [&](ptx::Type type) {
       const unsigned place = scalar_count++;
-      if (variant < kSearching) return scalar_value(known, variant);
+      if (variant < kFirstSearchVariant) return scalar_value(known, variant);
       const auto values = scalar_values(type, known, constants, launch.shape.grid.count() * launch.shape.block.count());
-      return values[scalar_choice(variant - kSearching, place, values.size())];
+      return values[scalar_choice(variant - kFirstSearchVariant, place, values.size())];
     };
     const auto take_content = [&] {
       if (known == nullptr) return false;

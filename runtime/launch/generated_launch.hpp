@@ -4,8 +4,8 @@
 // address gets a buffer, unless the kernel computes with it and does not use it as an address. Words that become
 // offsets are kept small (offset_words.hpp). A member of an aggregate that the kernel loads gets a buffer if it is used
 // as an address; other loaded members are scalars, and the rest is zeros. A kernel of a module with unsized shared
-// memory gets what remains of 48 KiB. Variants differ in the contents of buffers and in scalars; from kSearching on
-// also in the grid and the block, if nothing fixes them.
+// memory gets what remains of 48 KiB. Variants differ in the contents of buffers and in scalars; from
+// kFirstSearchVariant on also in the grid and the block, if nothing fixes them.
 #pragma once
 
 #include <cstddef>
@@ -25,7 +25,7 @@ namespace ptxkit {
 // Variants below this one have all scalars 64 (or 1, or 2), and counts or noise in the buffers. Variants from here on
 // search for decisive values: contents of the types that the kernel computes with, scalars near the constants that it
 // compares with.
-inline constexpr unsigned kSearching = 5;
+inline constexpr unsigned kFirstSearchVariant = 5;
 
 // A buffer whose address is a parameter or part of one; or the memory behind an object, whose handle or map is.
 struct GeneratedBuffer {

@@ -9,16 +9,16 @@ namespace {
 constexpr uint64_t kSizes[] = {100, 300, 7, 1000, 33, 200, 500, 3, 2000};
 constexpr double kNumbers[] = {1.5, -0.3, 0.1, 3.14159, 100, -2.75, 1e-3};
 constexpr uint64_t kLargestConstant = 1 << 16;
-constexpr size_t kMaxConstants = 8, kMaxPowers = 6, kDraws = 6;
+constexpr size_t kMaxConstants = 8, kMaxPowers = 6, kRandomValues = 6;
 // Searching launches with a common index for all scalars, and as many with separate ones
-constexpr unsigned kTurns = 8;
+constexpr unsigned kIndexSequenceLength = 8;
 
 void add(std::vector<uint64_t>& values, uint64_t value) {
   if (std::ranges::find(values, value) == values.end()) values.push_back(value);
 }
 
 // The product in the field of 8 elements, modulo x^3 + x + 1. Multiplication by a nonzero element is a permutation.
-unsigned product(unsigned a, unsigned b) {
+unsigned field_product(unsigned a, unsigned b) {
   unsigned sum = 0;
   for (unsigned bit = 0; bit < 3; ++bit) sum ^= (b >> bit & 1) * (a << bit);
   for (const unsigned bit : {4u, 3u}) sum ^= (sum >> bit & 1) * (0b1011 << (bit - 3));
@@ -61,7 +61,7 @@ std::vector<uint64_t> scalar_values(ptx::Type type, const flow::ParameterFacts* 
   add_inside(low);
   add_inside(high);
   uint64_t state = low ^ high * 0x9e3779b97f4a7c15;
-  for (size_t i = 0; i < kDraws; ++i) {
+  for (size_t i = 0; i < kRandomValues; ++i) {
     state = state * 6364136223846793005 + 1442695040888963407;  // Knuth's MMIX generator
     add_inside(high - low == ~uint64_t{0} ? state : low + (state >> 16) % (high - low + 1));
   }
@@ -75,14 +75,15 @@ std::vector<uint64_t> scalar_values(ptx::Type type, const flow::ParameterFacts* 
 }
 
 size_t scalar_choice(unsigned search, unsigned place, size_t count) {
-  const unsigned turn = search / 2 % kTurns;
-  if (search % 2 == 0) return turn % count;
+  const unsigned index = search / 2 % kIndexSequenceLength;
+  if (search % 2 == 0) return index % count;
   // Each place visits the turns in an order of its own. Orders by multiplication differ in every bit, so two scalars
   // with few values see all pairs of them.
-  const unsigned order = place / (kTurns - 1);
-  const unsigned own_turn = product(turn, place % (kTurns - 1) + 1) ^ (place + 2 * order) % kTurns;
-  if (count <= 2 * kTurns) return (kTurns + own_turn) % count;
-  return kTurns + own_turn * (count - kTurns) / kTurns;
+  const unsigned order = place / (kIndexSequenceLength - 1);
+  const unsigned own_index =
+      field_product(index, place % (kIndexSequenceLength - 1) + 1) ^ (place + 2 * order) % kIndexSequenceLength;
+  if (count <= 2 * kIndexSequenceLength) return (kIndexSequenceLength + own_index) % count;
+  return kIndexSequenceLength + own_index * (count - kIndexSequenceLength) / kIndexSequenceLength;
 }
 
 }  // namespace ptxkit

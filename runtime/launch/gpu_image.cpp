@@ -26,26 +26,27 @@ int format_of(emulator::TexelFormat format) {
 
 driver::CuArrayDescriptor array_description(const ImageSpec& spec) {
   const auto& is = spec.description;
-  const bool line = is.shape == ImageShape::line || is.shape == ImageShape::lines;
-  const bool cube = is.shape == ImageShape::cube || is.shape == ImageShape::cubes;
+  const bool line = is.shape == ImageShape::one_dim || is.shape == ImageShape::one_dim_array;
+  const bool cube = is.shape == ImageShape::cube || is.shape == ImageShape::cube_array;
   driver::CuArrayDescriptor out{is.width, line ? 0 : is.height, 0, format_of(is.format), is.channels, 0};
-  if (is.shape == ImageShape::volume) out.depth = is.depth;
-  if (is.shape >= ImageShape::lines) out.depth = is.layers;
-  if (is.shape == ImageShape::lines || is.shape == ImageShape::planes || is.shape == ImageShape::cubes)
+  if (is.shape == ImageShape::three_dim) out.depth = is.depth;
+  if (is.shape >= ImageShape::one_dim_array) out.depth = is.layers;
+  if (is.shape == ImageShape::one_dim_array || is.shape == ImageShape::two_dim_array ||
+      is.shape == ImageShape::cube_array)
     out.flags |= kLayered;
   if (cube) out.flags |= kCubes;
   if (spec.use == ImageUse::surface) out.flags |= kWithStores;
-  if (spec.use == ImageUse::texture && is.shape == ImageShape::plane) out.flags |= kWithGather;
+  if (spec.use == ImageUse::texture && is.shape == ImageShape::two_dim) out.flags |= kWithGather;
   return out;
 }
 
-driver::CuTextureDescriptor texture_description(const emulator::Sampling& how) {
+driver::CuTextureDescriptor texture_description(const emulator::Sampling& descriptor) {
   static constexpr int kModes[] = {0, 2, 1, 3};  // of wrap, mirror, clamp, border
   driver::CuTextureDescriptor out{};
-  std::ranges::fill(out.address_mode, kModes[static_cast<unsigned>(how.address)]);
-  out.filter_mode = how.linear;
-  out.flags = (how.reads_integer ? kReadsInteger : 0) | (how.normalised ? kNormalised : 0);
-  std::ranges::copy(how.border, out.border);
+  std::ranges::fill(out.address_mode, kModes[static_cast<unsigned>(descriptor.address)]);
+  out.filter_mode = descriptor.linear;
+  out.flags = (descriptor.reads_integer ? kReadsInteger : 0) | (descriptor.normalised ? kNormalised : 0);
+  std::ranges::copy(descriptor.border, out.border);
   return out;
 }
 
@@ -92,7 +93,7 @@ Result<GpuImage> GpuImage::create(driver::ContextPointer context, const ImageSpe
     const driver::CuArrayDescriptor description = array_description(spec);
     if (auto done = context->check(api.array_create(&image.array_, &description), "cuArray3DCreate"); !done)
       return tl::unexpected(done.error());
-    driver::CuBoxSide host{};
+    driver::CuCopy3dSide host{};
     host.host = const_cast<uint8_t*>(texels.data());
     if (auto done = image.copy(host, true, stream); !done) return tl::unexpected(done.error());
     resource.kind = kOfArray;
@@ -129,38 +130,40 @@ Result<void> GpuImage::bind(driver::CuModule module, const std::string& name) co
   driver::CuTextureReference texture = nullptr;
   if (auto done = context_->check(api.module_get_texture(&texture, module, name.c_str()), "cuModuleGetTexRef"); !done)
     return done;
-  driver::CuTextureDescriptor how = texture_description(spec_.sampling);
+  driver::CuTextureDescriptor descriptor = texture_description(spec_.sampling);
   for (int axis = 0; axis < 3; ++axis)
-    if (auto done = context_->check(api.texture_set_address_mode(texture, axis, how.address_mode[axis]),
+    if (auto done = context_->check(api.texture_set_address_mode(texture, axis, descriptor.address_mode[axis]),
                                     "cuTexRefSetAddressMode");
         !done)
       return done;
-  if (auto done = context_->check(api.texture_set_filter_mode(texture, how.filter_mode), "cuTexRefSetFilterMode");
+  if (auto done =
+          context_->check(api.texture_set_filter_mode(texture, descriptor.filter_mode), "cuTexRefSetFilterMode");
       !done)
     return done;
-  if (auto done = context_->check(api.texture_set_flags(texture, how.flags), "cuTexRefSetFlags"); !done) return done;
-  if (auto done = context_->check(api.texture_set_border(texture, how.border), "cuTexRefSetBorderColor"); !done)
+  if (auto done = context_->check(api.texture_set_flags(texture, descriptor.flags), "cuTexRefSetFlags"); !done)
+    return done;
+  if (auto done = context_->check(api.texture_set_border(texture, descriptor.border), "cuTexRefSetBorderColor"); !done)
     return done;
   return context_->check(api.texture_set_array(texture, array_, kFormatOfArray), "cuTexRefSetArray");
 }
 
-Result<void> GpuImage::copy(driver::CuBoxSide host, bool to_array, const driver::Stream& stream) const {
+Result<void> GpuImage::copy(driver::CuCopy3dSide host, bool to_array, const driver::Stream& stream) const {
   const auto& is = spec_.description;
   host.memory_type = kHostMemory;
   host.pitch_bytes = size_t{is.width} * is.texel_bytes();
   host.height = is.height;
-  driver::CuBoxSide array{};
+  driver::CuCopy3dSide array{};
   array.memory_type = kArrayMemory;
   array.array = array_;
-  const driver::CuBoxCopy copy{to_array ? host : array, to_array ? array : host, host.pitch_bytes, is.height,
-                               size_t{is.depth} * is.layers};
+  const driver::CuCopy3d copy{to_array ? host : array, to_array ? array : host, host.pitch_bytes, is.height,
+                              size_t{is.depth} * is.layers};
   if (const auto current = context_->make_current(); !current) return current;
   return context_->check(context_->api().memcpy_3d_async(&copy, stream.handle()), "cuMemcpy3DAsync");
 }
 
 Result<void> GpuImage::download(std::span<uint8_t> texels, const driver::Stream& stream) const {
   if (memory_) return memory_->download(texels, stream);
-  driver::CuBoxSide host{};
+  driver::CuCopy3dSide host{};
   host.host = texels.data();
   return copy(host, false, stream);
 }

@@ -28,7 +28,7 @@ class GpuImage {
 
  private:
   GpuImage(driver::ContextPointer context, const ImageSpec& spec) : context_(std::move(context)), spec_(spec) {}
-  Result<void> copy(driver::CuBoxSide host, bool to_array, const driver::Stream& stream) const;
+  Result<void> copy(driver::CuCopy3dSide host, bool to_array, const driver::Stream& stream) const;
 
   driver::ContextPointer context_;
   ImageSpec spec_;

@@ -18,9 +18,9 @@ using emulator::ImageUse;
 using emulator::TexelFormat;
 
 constexpr std::pair<std::string_view, ImageShape> kShapes[] = {
-    {"buffer", ImageShape::buffer}, {"1d", ImageShape::line},     {"2d", ImageShape::plane},
-    {"3d", ImageShape::volume},     {"a1d", ImageShape::lines},   {"a2d", ImageShape::planes},
-    {"cube", ImageShape::cube},     {"acube", ImageShape::cubes},
+    {"buffer", ImageShape::buffer}, {"1d", ImageShape::one_dim},        {"2d", ImageShape::two_dim},
+    {"3d", ImageShape::three_dim},  {"a1d", ImageShape::one_dim_array}, {"a2d", ImageShape::two_dim_array},
+    {"cube", ImageShape::cube},     {"acube", ImageShape::cube_array},
 };
 constexpr std::pair<std::string_view, TexelFormat> kFormats[] = {
     {"u8", TexelFormat::u8},   {"u16", TexelFormat::u16}, {"u32", TexelFormat::u32}, {"s8", TexelFormat::s8},
@@ -107,9 +107,9 @@ Result<ImageSpec> parse_image_spec(ImageUse use, std::string_view list) {
   }
   if (use == ImageUse::sampler) return spec;
   auto& is = spec.description;
-  const bool layered = is.shape >= ImageShape::lines;
-  const bool line = is.shape <= ImageShape::line || is.shape == ImageShape::lines;
-  const size_t axes = (line ? 1 : is.shape == ImageShape::volume ? 3 : 2) + (layered ? 1 : 0);
+  const bool layered = is.shape >= ImageShape::one_dim_array;
+  const bool line = is.shape <= ImageShape::one_dim || is.shape == ImageShape::one_dim_array;
+  const size_t axes = (line ? 1 : is.shape == ImageShape::three_dim ? 3 : 2) + (layered ? 1 : 0);
   if (size.size() != axes)
     return fail(
         fmt::format("'{}': expected a size of {} for this shape, found {}", list, plural(axes, "number"), size.size()));
@@ -117,7 +117,7 @@ Result<ImageSpec> parse_image_spec(ImageUse use, std::string_view list) {
   if (!line) is.height = size[1];
   if (layered)
     is.layers = size.back();
-  else if (is.shape == ImageShape::volume)
+  else if (is.shape == ImageShape::three_dim)
     is.depth = size.back();
   return spec;
 }

@@ -16,22 +16,22 @@ using ptx::Operand;
 using ptx::OperandKind;
 
 using Buffers = uint64_t;  // one bit for each buffer
-constexpr size_t kMostBuffers = 64;
+constexpr size_t kMaxBuffers = 64;
 
 bool is_floating(const Instruction& each) {
   return std::ranges::any_of(std::span(each.types, each.type_count),
                              [](ptx::Type type) { return ptx::kind(type) == ptx::TypeKind::floating; });
 }
 
-bool passes_on(const Instruction& each) {
+bool propagates_offsets(const Instruction& each) {
   static constexpr Op kOps[] = {Op::add, Op::and_, Op::cvt,  Op::mad, Op::max, Op::min, Op::mov,
                                 Op::mul, Op::or_,  Op::selp, Op::shl, Op::shr, Op::sub};
   return !is_floating(each) && std::ranges::find(kOps, each.op) != std::end(kOps);
 }
 
-class Reader {
+class OffsetWordAnalysis {
  public:
-  Reader(const ptx::Module& module, const ptx::Function& kernel, const std::set<ptx::RegId>& address_parts)
+  OffsetWordAnalysis(const ptx::Module& module, const ptx::Function& kernel, const std::set<ptx::RegId>& address_parts)
       : module_(module),
         kernel_(kernel),
         address_parts_(address_parts),
@@ -40,7 +40,7 @@ class Reader {
         words_(kernel.registers.size()),
         loads_(kernel.registers.size()) {}
 
-  std::vector<OffsetWords> read();
+  std::vector<OffsetWords> run();
 
  private:
   struct Buffer {
@@ -51,10 +51,10 @@ class Reader {
   Buffers in(const std::vector<Buffers>& sets, const Operand& operand) const {
     return operand.kind == OperandKind::reg ? sets[operand.id] : 0;
   }
-  void take_parameters();
-  bool follow(const Instruction& each);
-  bool take_load(const Instruction& each, uint32_t number);
-  void judge(const Instruction& each);
+  void record_parameters();
+  bool propagate(const Instruction& each);
+  bool record_load(const Instruction& each, uint32_t number);
+  void classify_uses(const Instruction& each);
   template <class Note>
   void for_each_of(Buffers buffers, Note&& note) {
     for (size_t i = 0; i < buffers_.size(); ++i)
@@ -71,7 +71,7 @@ class Reader {
   std::vector<uint64_t> loads_;   // by register: the loads of those words, as a set of hashed bits
 };
 
-void Reader::take_parameters() {
+void OffsetWordAnalysis::record_parameters() {
   const auto take = [&](const Operand& from, uint64_t offset, const Operand& into) {
     if (into.kind != OperandKind::reg || !address_parts_.contains(into.id)) return;
     const auto same = [&](const Buffer& each) {
@@ -79,7 +79,7 @@ void Reader::take_parameters() {
     };
     auto place = std::ranges::find_if(buffers_, same);
     if (place == buffers_.end()) {
-      if (buffers_.size() == kMostBuffers) return;
+      if (buffers_.size() == kMaxBuffers) return;
       buffers_.push_back({{from.id, offset, Offsets::anywhere, 0}});
       place = buffers_.end() - 1;
     }
@@ -101,7 +101,7 @@ void Reader::take_parameters() {
   }
 }
 
-bool Reader::take_load(const Instruction& each, uint32_t number) {
+bool OffsetWordAnalysis::record_load(const Instruction& each, uint32_t number) {
   const auto operands = kernel_.operands(each);
   if (operands.size() < 2 || operands[1].kind != OperandKind::address || operands[1].base != AddressBase::reg)
     return false;
@@ -123,10 +123,10 @@ bool Reader::take_load(const Instruction& each, uint32_t number) {
 }
 
 // Propagates the sets through an instruction; returns whether anything changed.
-bool Reader::follow(const Instruction& each) {
+bool OffsetWordAnalysis::propagate(const Instruction& each) {
   const auto operands = kernel_.operands(each);
   if (operands.size() < 2 || operands[0].kind != OperandKind::reg) return false;
-  if (!passes_on(each) && each.op != Op::cvta) return false;
+  if (!propagates_offsets(each) && each.op != Op::cvta) return false;
   Buffers points = 0, indexed = 0, words = 0;
   uint64_t loads = 0;
   for (size_t i = 1; i < operands.size(); ++i) {
@@ -152,7 +152,7 @@ bool Reader::follow(const Instruction& each) {
 }
 
 // Records what an instruction shows about the buffers, once the sets of all registers are final.
-void Reader::judge(const Instruction& each) {
+void OffsetWordAnalysis::classify_uses(const Instruction& each) {
   const auto operands = kernel_.operands(each);
   for (const Operand& operand : operands) {
     if (is_floating(each)) for_each_of(in(words_, operand), [](Buffer& buffer) { buffer.is_floating = true; });
@@ -171,16 +171,16 @@ void Reader::judge(const Instruction& each) {
   }
 }
 
-std::vector<OffsetWords> Reader::read() {
-  take_parameters();
+std::vector<OffsetWords> OffsetWordAnalysis::run() {
+  record_parameters();
   for (bool is_new = true; is_new;) {
     is_new = false;
     for (uint32_t number = 0; number < kernel_.instructions.size(); ++number) {
       const Instruction& each = kernel_.instructions[number];
-      is_new |= each.op == Op::ld && is_of_memory(each.space) ? take_load(each, number) : follow(each);
+      is_new |= each.op == Op::ld && is_global_or_generic(each.space) ? record_load(each, number) : propagate(each);
     }
   }
-  for (const Instruction& each : kernel_.instructions) judge(each);
+  for (const Instruction& each : kernel_.instructions) classify_uses(each);
   std::vector<OffsetWords> all;
   for (Buffer& buffer : buffers_) {
     if (!buffer.is_offset || buffer.is_floating || buffer.found.word_bytes > sizeof(uint64_t)) continue;
@@ -195,7 +195,7 @@ std::vector<OffsetWords> Reader::read() {
 
 std::vector<OffsetWords> offset_words(const ptx::Module& module, const ptx::Function& kernel,
                                       const std::set<ptx::RegId>& address_parts) {
-  return Reader(module, kernel, address_parts).read();
+  return OffsetWordAnalysis(module, kernel, address_parts).run();
 }
 
 }  // namespace ptxkit

@@ -16,12 +16,12 @@ namespace {
 
 using rules::Witness;
 
-constexpr unsigned kVariants = kSearching + 10;
+constexpr unsigned kVariants = kFirstSearchVariant + 10;
 constexpr uint64_t kMaxSteps = 500'000;
 constexpr size_t kMaxFaults = 1000;  // the fault may come after many others
 constexpr uint32_t kLargestBlock = 1024, kWarp = 32;
 constexpr uint64_t kLargestGrownBytes = 64 << 20;
-constexpr unsigned kGrowths = 6;  // of the buffers of one launch
+constexpr unsigned kMaxGrowths = 6;  // of the buffers of one launch
 
 std::string_view dynamic_rule(std::string_view rule) {
   return rule == "F021" || rule == "F081" || rule == "F082" ? "F051" : rule;
@@ -29,7 +29,7 @@ std::string_view dynamic_rule(std::string_view rule) {
 
 // Whether a fault is the one that a finding predicts. A race has one of three rules, by its two threads: of a block
 // (F036), lanes of a warp (F050), of a grid (F042).
-bool is_foretold(std::string_view finding, std::string_view fault) {
+bool is_predicted(std::string_view finding, std::string_view fault) {
   static constexpr std::string_view kRaces[] = {"F036", "F042", "F050"};
   const auto is_race = [](std::string_view rule) { return std::ranges::find(kRaces, rule) != std::end(kRaces); };
   return dynamic_rule(finding) == fault || (is_race(finding) && is_race(fault));
@@ -52,8 +52,8 @@ uint32_t check_of(std::string_view rule) {
 
 // Sets a block that contains the witness's threads, if nothing fixes the block: along x whole warps, or, if the kernel
 // does not take so many threads, the fewest possible.
-void take_threads(const Witness& witness, const ptx::Function& kernel, const flow::LaunchFacts* facts,
-                  emulator::LaunchShape& shape) {
+void apply_witness_threads(const Witness& witness, const ptx::Function& kernel, const flow::LaunchFacts* facts,
+                           emulator::LaunchShape& shape) {
   if (kernel.attributes.req_ntid[0] || (facts != nullptr && facts->block[0])) return;
   const auto extent = [&](unsigned d) {
     return std::max(witness.tid[d].value_or(0), witness.other_tid[d].value_or(0)) + 1;
@@ -67,7 +67,7 @@ void take_threads(const Witness& witness, const ptx::Function& kernel, const flo
   if (block.count() <= limit) shape.block = block;
 }
 
-void take_bytes(const Witness& witness, GeneratedLaunch& launch) {
+void apply_witness_bytes(const Witness& witness, GeneratedLaunch& launch) {
   for (GeneratedParameter& parameter : launch.parameters)
     for (GeneratedBuffer& buffer : parameter.buffers) std::ranges::fill(buffer.bytes, std::byte{*witness.loaded_byte});
 }
@@ -101,11 +101,11 @@ std::string text_of_other(const emulator::Fault& fault) {
 bool names_two(const Witness& witness) { return witness.other_tid[0] || witness.other_tid[1] || witness.other_tid[2]; }
 
 // What the launches show about a finding.
-struct Shown {
+struct Observed {
   std::optional<emulator::Fault> fault;        // the fault of the finding
   std::optional<emulator::Fault> other_first;  // another fault that ended a launch
   bool has_reached = false;                    // the finding's line was executed
-  unsigned as_foretold_count = 0;              // launches without a fault that reached the line as the witness says
+  unsigned witness_run_count = 0;              // launches without a fault that reached the line as the witness says
 };
 
 // The finding under replay, and what its launches have shown.
@@ -124,9 +124,9 @@ class Replayer {
 
  private:
   const Witness* witness() const { return finding_.witness ? &*finding_.witness : nullptr; }
-  Result<void> look(GeneratedLaunch launch, bool has_witness_bytes);
-  Result<EmulatedLaunch> emulated(const GeneratedLaunch& launch, bool only) const;
-  void take(const EmulatedLaunch& run);
+  Result<void> try_launch(GeneratedLaunch launch, bool has_witness_bytes);
+  Result<EmulatedLaunch> run_emulator(const GeneratedLaunch& launch, bool only) const;
+  void record(const EmulatedLaunch& run);
 
   const ptx::Module& module_;
   const ptx::Function& kernel_;
@@ -135,10 +135,10 @@ class Replayer {
   const rules::Finding& finding_;
   std::vector<uint32_t> lines_;
   std::vector<Growth> growths_;
-  Shown shown_;
+  Observed observed_;
 };
 
-Result<EmulatedLaunch> Replayer::emulated(const GeneratedLaunch& launch, bool only) const {
+Result<EmulatedLaunch> Replayer::run_emulator(const GeneratedLaunch& launch, bool only) const {
   emulator::Device device;
   emulator::LaunchOptions options;
   options.max_steps = kMaxSteps;
@@ -151,54 +151,54 @@ Result<EmulatedLaunch> Replayer::emulated(const GeneratedLaunch& launch, bool on
   return emulate(device, module_, kernel_, launch, options, lines_);
 }
 
-void Replayer::take(const EmulatedLaunch& run) {
+void Replayer::record(const EmulatedLaunch& run) {
   const uint32_t line = lines_.front();
-  shown_.has_reached |= std::ranges::any_of(run.visits, [&](const auto& visit) { return visit.line == line; });
+  observed_.has_reached |= std::ranges::any_of(run.visits, [&](const auto& visit) { return visit.line == line; });
   for (const emulator::Fault& fault : run.outcome.faults) {
     const bool is_other_side = fault.has_other && fault.other_site.line == line;
-    if (is_foretold(rule_, emulator::rule(fault.kind)) && (fault.site.line == line || is_other_side)) {
-      shown_.fault = fault;
+    if (is_predicted(rule_, emulator::rule(fault.kind)) && (fault.site.line == line || is_other_side)) {
+      observed_.fault = fault;
       return;
     }
   }
   for (const emulator::Fault& fault : run.outcome.faults)
-    if (emulator::stops(fault.kind) && !shown_.other_first) shown_.other_first = fault;
+    if (emulator::stops(fault.kind) && !observed_.other_first) observed_.other_first = fault;
 }
 
 // Runs one launch: unchanged, with larger buffers as long as that helps, and past another fault that occurs first.
-Result<void> Replayer::look(GeneratedLaunch launch, bool has_witness_bytes) {
+Result<void> Replayer::try_launch(GeneratedLaunch launch, bool has_witness_bytes) {
   const bool is_about_bounds = check_of(rule_) == emulator::kCheckBounds;
   for (unsigned growth = 0;; ++growth) {
     for (const Growth& each : growths_) grow(launch, each);
-    if (has_witness_bytes) take_bytes(*witness(), launch);
-    const auto first = emulated(launch, false);
+    if (has_witness_bytes) apply_witness_bytes(*witness(), launch);
+    const auto first = run_emulator(launch, false);
     if (!first) return tl::unexpected(first.error());
     const emulator::Outcome& outcome = first->outcome;
-    const auto before = shown_.other_first;
-    take(*first);
-    if (shown_.fault) {
-      shown_.other_first.reset();
+    const auto before = observed_.other_first;
+    record(*first);
+    if (observed_.fault) {
+      observed_.other_first.reset();
       return {};
     }
     const auto stop = std::ranges::find_if(outcome.faults, emulator::stops, &emulator::Fault::kind);
     if (stop == outcome.faults.end()) {
       const bool is_witness_run = has_witness_bytes || (witness() != nullptr && !witness()->loaded_byte);
-      shown_.as_foretold_count +=
+      observed_.witness_run_count +=
           outcome.ok() && is_witness_run && matches_witness(module_, rule_, finding_, first->visits);
       return {};
     }
-    if (is_about_bounds || growth == kGrowths) break;
+    if (is_about_bounds || growth == kMaxGrowths) break;
     const auto wanted = growth_for(*stop, *first, launch, facts_, kLargestGrownBytes);
     if (!wanted) break;
     std::erase_if(growths_, [&](const Growth& each) {
       return each.parameter == wanted->parameter && each.offset == wanted->offset;
     });
     growths_.push_back(*wanted);
-    shown_.other_first = before;
+    observed_.other_first = before;
   }
-  const auto past = emulated(launch, true);
+  const auto past = run_emulator(launch, true);
   if (!past) return tl::unexpected(past.error());
-  take(*past);
+  record(*past);
   return {};
 }
 
@@ -209,25 +209,26 @@ rules::Replay Replayer::run() {
     if (is_witness && witness() == nullptr) continue;
     auto launch = generate_launch(module_, kernel_, facts_, attempt / 2);
     if (!launch) return {Outcome::not_run, launch.error().message()};
-    if (is_witness) take_threads(*witness(), kernel_, facts_, launch->shape);
+    if (is_witness) apply_witness_threads(*witness(), kernel_, facts_, launch->shape);
     const bool has_witness_bytes = is_witness && witness()->loaded_byte;
-    if (auto looked = look(std::move(*launch), has_witness_bytes); !looked)
-      return {Outcome::not_run, looked.error().message()};
-    if (!shown_.fault) continue;
-    std::string what = text_of(*shown_.fault, witness());
-    if (shown_.other_first) what += fmt::format("; past another fault {}", text_of_other(*shown_.other_first));
+    if (auto tried = try_launch(std::move(*launch), has_witness_bytes); !tried)
+      return {Outcome::not_run, tried.error().message()};
+    if (!observed_.fault) continue;
+    std::string what = text_of(*observed_.fault, witness());
+    if (observed_.other_first) what += fmt::format("; past another fault {}", text_of_other(*observed_.other_first));
     return {Outcome::confirmed, std::move(what)};
   }
-  if (shown_.as_foretold_count > 0)
+  if (observed_.witness_run_count > 0)
     return {Outcome::refuted, fmt::format("{} ran clean in which {} came to its line as the witness says",
-                                          plural(shown_.as_foretold_count, "launch", "launches"),
+                                          plural(observed_.witness_run_count, "launch", "launches"),
                                           names_two(*witness()) ? "its threads" : "its thread")};
   std::string what =
       fmt::format("{} generated launches did not show it{}; {}", kVariants,
                   witness() != nullptr ? ", nor as many with the witness's threads" : "",
-                  shown_.has_reached ? "its line was reached, not as the witness says" : "none reached its line");
-  if (shown_.other_first) what += fmt::format("; another fault comes first, {}", text_of_other(*shown_.other_first));
-  return {shown_.has_reached ? Outcome::reached : Outcome::unreached, std::move(what)};
+                  observed_.has_reached ? "its line was reached, not as the witness says" : "none reached its line");
+  if (observed_.other_first)
+    what += fmt::format("; another fault comes first, {}", text_of_other(*observed_.other_first));
+  return {observed_.has_reached ? Outcome::reached : Outcome::unreached, std::move(what)};
 }
 
 }  // namespace

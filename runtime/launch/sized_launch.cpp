@@ -7,10 +7,10 @@
 namespace ptxkit {
 namespace {
 
-constexpr unsigned kGrowths = 12;  // of all buffers of a launch
+constexpr unsigned kMaxGrowths = 12;  // of all buffers of a launch
 constexpr uint64_t kMaxSteps = 500'000;
 
-bool is_size_promised(const GeneratedParameter& parameter, const flow::LaunchFacts* facts) {
+bool has_fixed_size(const GeneratedParameter& parameter, const flow::LaunchFacts* facts) {
   if (facts == nullptr) return false;
   const auto known = facts->parameters.find(parameter.name);
   return known != facts->parameters.end() && (known->second.size_bytes != 0 || !known->second.members.empty() ||
@@ -32,7 +32,7 @@ std::optional<Growth> growth_for(const emulator::Fault& fault, const EmulatedLau
       nearest = {parameter, buffer.offset, 0};
     }
   const uint64_t needed_bytes = fault.address - begin + fault.access_bytes;
-  if (!nearest || needed_bytes > most_bytes || is_size_promised(launch.parameters[nearest->parameter], facts))
+  if (!nearest || needed_bytes > most_bytes || has_fixed_size(launch.parameters[nearest->parameter], facts))
     return std::nullopt;
   nearest->size_bytes = std::bit_ceil(needed_bytes);
   return nearest;
@@ -48,7 +48,7 @@ Result<GeneratedLaunch> generate_sized_launch(const ptx::Module& module, const p
   auto made = generate_launch(module, kernel, facts, variant);
   if (!made) return made;
   GeneratedLaunch roomy = *made;
-  for (unsigned growth = 0; growth < kGrowths; ++growth) {
+  for (unsigned growth = 0; growth < kMaxGrowths; ++growth) {
     emulator::Device device;
     const auto run = emulate(device, module, kernel, roomy,
                              {.checks = emulator::kCheckBounds, .max_steps = kMaxSteps, .max_faults = 1});

@@ -32,7 +32,7 @@ Kind kind_of(std::string_view rule) {
 
 bool is_named(Thread thread) { return thread[0] || thread[1] || thread[2]; }
 
-bool is_of(Thread thread, const Visit& visit) {
+bool is_thread(Thread thread, const Visit& visit) {
   for (unsigned d = 0; d < 3; ++d)
     if (thread[d] && *thread[d] != visit.thread.thread[d]) return false;
   return true;
@@ -49,9 +49,9 @@ class Block {
   explicit Block(std::vector<const Visit*> visits) : visits_(std::move(visits)) {}
 
   // An instruction with several operations has several visits of a thread.
-  bool has_come(Thread thread, uint32_t line, uint64_t times) const {
+  bool has_reached(Thread thread, uint32_t line, uint64_t times) const {
     return std::ranges::any_of(visits_, [&](const Visit* visit) {
-      return !visit->has_address && visit->line == line && is_of(thread, *visit) && visit->times >= times;
+      return !visit->has_address && visit->line == line && is_thread(thread, *visit) && visit->times >= times;
     });
   }
   bool has_accessed(Thread thread, uint32_t line, int64_t offset) const {
@@ -69,7 +69,7 @@ class Block {
   std::vector<const Visit*> accesses(Thread thread, uint32_t line) const {
     std::vector<const Visit*> found;
     std::ranges::copy_if(visits_, std::back_inserter(found), [&](const Visit* visit) {
-      return visit->has_address && !visit->object.empty() && visit->line == line && is_of(thread, *visit);
+      return visit->has_address && !visit->object.empty() && visit->line == line && is_thread(thread, *visit);
     });
     return found;
   }
@@ -96,16 +96,16 @@ bool matches_witness(const ptx::Module& module, std::string_view rule, const rul
   for (const Visit& visit : visits) blocks[visit.thread.block].push_back(&visit);
   return std::ranges::any_of(blocks, [&](auto& entry) {
     const Block block(std::move(entry.second));
-    if (!block.has_come(witness.tid, lines[0], witness.iteration.value_or(0) + 1)) return false;
+    if (!block.has_reached(witness.tid, lines[0], witness.iteration.value_or(0) + 1)) return false;
     switch (kind_of(rule)) {
       case Kind::access:
         return (!witness.address ||
                 block.has_accessed(witness.tid, lines[0], static_cast<int64_t>(*witness.address))) &&
-               (!is_named(witness.other_tid) || block.has_come(witness.other_tid, lines[0], 1));
+               (!is_named(witness.other_tid) || block.has_reached(witness.other_tid, lines[0], 1));
       case Kind::race:
         return is_named(witness.other_tid) && block.have_met(witness, lines[0], lines.back());
       case Kind::barrier:
-        return is_named(witness.other_tid) && !block.has_come(witness.other_tid, lines[0], 1);
+        return is_named(witness.other_tid) && !block.has_reached(witness.other_tid, lines[0], 1);
       case Kind::other:
         return false;
     }

@@ -124,26 +124,26 @@ class Documents {
                : arguments.format == "github"
                    ? report::annotation_document(source_line)
                    : report::text_document({wants_colour(arguments.colour), arguments.verbose, source_line});
-    if (arguments.json != "-") keep(arguments.json, report::json_document(options));
-    keep(arguments.sarif, report::sarif_document(rule_page));
-    keep(arguments.write_baseline, report::baseline_document());
-    held_ = printed_->begin();
+    if (arguments.json != "-") add_report(arguments.json, report::json_document(options));
+    add_report(arguments.sarif, report::sarif_document(rule_page));
+    add_report(arguments.write_baseline, report::baseline_document());
+    pending_ = printed_->begin();
   }
 
   void add(const report::FileAnalysis& file) {
     totals_.add(file);
     has_examined_ |= !file.kernels.empty();
     has_skipped_ |= file.skipped_kernel_count != 0;
-    held_ += printed_->add(file);
+    pending_ += printed_->add(file);
     if (has_examined_) flush();
-    for (Kept& each : kept_) each.text.append(each.document->add(file));
+    for (ReportFile& each : reports_) each.text.append(each.document->add(file));
   }
 
   // Writes the ends of all documents. Returns whether everything was written.
   bool end() {
-    held_ += printed_->end(totals_);
+    pending_ += printed_->end(totals_);
     flush();
-    for (Kept& each : kept_) {
+    for (ReportFile& each : reports_) {
       each.text.append(each.document->end(totals_));
       const auto saved = each.text.save(each.path);
       if (!saved) complain(saved.error().message());
@@ -157,28 +157,28 @@ class Documents {
   const report::Totals& totals() const { return totals_; }
 
  private:
-  struct Kept {
+  struct ReportFile {
     std::string path;
     std::unique_ptr<report::Document> document;
     Spool text;
   };
 
-  void keep(const std::string& path, std::unique_ptr<report::Document> document) {
+  void add_report(const std::string& path, std::unique_ptr<report::Document> document) {
     if (path.empty()) return;
     Spool text(path);
     text.append(document->begin());
-    kept_.push_back({path, std::move(document), std::move(text)});
+    reports_.push_back({path, std::move(document), std::move(text)});
   }
 
   void flush() {
-    is_written_ = is_written_ && print_bytes(held_);  // the first failure alone is reported
-    held_.clear();
+    is_written_ = is_written_ && print_bytes(pending_);  // the first failure alone is reported
+    pending_.clear();
   }
 
   report::Totals totals_;
   std::unique_ptr<report::Document> printed_;
-  std::string held_;  // part of `printed_` that is not yet printed
-  std::vector<Kept> kept_;
+  std::string pending_;  // part of `printed_` that is not yet printed
+  std::vector<ReportFile> reports_;
   bool has_examined_ = false, has_skipped_ = false;
   bool is_written_ = true;
 };
@@ -257,9 +257,9 @@ int analyze_files(const Arguments& arguments) {
     options.rules.differential = [&](const ptx::Module& module, ptx::FunctionId kernel) {
       const auto facts = launch.find(module.functions[kernel].name);
       const flow::LaunchFacts* const promised = facts == launch.end() ? nullptr : &facts->second;
-      rules::Differential found = run_schedules(module, kernel, promised);
+      rules::Differential found = compare_schedules(module, kernel, promised);
       if (found.outcome != rules::Differential::Outcome::same) return found;
-      rules::Differential levels = run_levels(module, kernel, promised);
+      rules::Differential levels = compare_with_gpu(module, kernel, promised);
       if (levels.outcome == rules::Differential::Outcome::same)
         levels.what = fmt::format("{}; {}", found.what, levels.what);
       if (levels.outcome == rules::Differential::Outcome::not_run)
@@ -292,7 +292,7 @@ int analyze_files(const Arguments& arguments) {
         return file;
       },
       [&](const std::shared_ptr<report::FileAnalysis>& file) {
-        promises.look_at(file->parsed.module);
+        promises.check_module(file->parsed.module);
         report::Suppressions suppressions(*file, *baseline, source_line);
         do {
           if (arguments.replay && !file->is_first_part) replay_findings(*file, options);
@@ -304,11 +304,11 @@ int analyze_files(const Arguments& arguments) {
         complain(error.message());
         add(std::make_shared<report::FileAnalysis>(report::unreadable(path, error)));
       });
-  promises.complain_of_none();
+  promises.report_unused_files();
   if (documents.has_skipped_all()) {
     return usage_error("analyze", fmt::format("--kernel: no kernel matches '{}'", arguments.kernel));
   }
-  if (const size_t gone = baseline->unseen_count()) {
+  if (const size_t gone = baseline->unmatched_count()) {
     complain(fmt::format("{}: {} of {} findings no longer occur", arguments.baseline, gone, baseline->size()));
   }
   if (const size_t outside = sources.outside_count(); outside != 0 && arguments.verbose) {

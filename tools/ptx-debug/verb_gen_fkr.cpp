@@ -32,7 +32,7 @@
 namespace ptxkit::tools {
 namespace {
 
-constexpr unsigned kVariants = kSearching + 16;
+constexpr unsigned kVariants = kFirstSearchVariant + 16;
 constexpr uint64_t kMaxSteps = 2'000'000;
 constexpr uint64_t kMaxGrownBytes = 4 << 20;
 constexpr uint64_t kOtherSchedule = 1;
@@ -364,8 +364,8 @@ int generate(const GenerateWords& words) {
   const ptx::Module& module = analysis.parsed.module;
   for (const rules::LaunchSet& each : launches) {
     LaunchFileUse promises(each);
-    promises.look_at(module);
-    promises.complain_of_none();
+    promises.check_module(module);
+    promises.report_unused_files();
   }
   emulator::Device device;
   const auto program =

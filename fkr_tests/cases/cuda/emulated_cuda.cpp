@@ -172,15 +172,15 @@ emulator::ImageDescription array_description(const ptxkit::driver::CuArrayDescri
   constexpr unsigned kLayered = 1, kCubes = 4;
   emulator::ImageDescription out;
   const bool layered = (array.flags & kLayered) != 0;
-  out.shape = (array.flags & kCubes) != 0 ? layered ? ImageShape::cubes : ImageShape::cube
-              : array.height == 0         ? layered ? ImageShape::lines : ImageShape::line
-              : layered                   ? ImageShape::planes
-              : array.depth != 0          ? ImageShape::volume
-                                          : ImageShape::plane;
+  out.shape = (array.flags & kCubes) != 0 ? layered ? ImageShape::cube_array : ImageShape::cube
+              : array.height == 0         ? layered ? ImageShape::one_dim_array : ImageShape::one_dim
+              : layered                   ? ImageShape::two_dim_array
+              : array.depth != 0          ? ImageShape::three_dim
+                                          : ImageShape::two_dim;
   const auto at_least_one = [](size_t size) { return static_cast<uint32_t>(std::max<size_t>(size, 1)); };
   out.width = at_least_one(array.width);
   out.height = at_least_one(array.height);
-  (out.shape == ImageShape::volume ? out.depth : out.layers) = at_least_one(array.depth);
+  (out.shape == ImageShape::three_dim ? out.depth : out.layers) = at_least_one(array.depth);
   out.format = texel_format(array.format);
   out.channels = array.channels;
   return out;
@@ -371,7 +371,7 @@ int cuMemcpyDtoDAsync_v2(uint64_t to, uint64_t from, size_t size, void*) {
   std::vector<std::byte> between(size);
   return done(held->device.read(from, between) && held->device.write(to, between));
 }
-int cuMemcpy2DAsync_v2(const ptxkit::driver::CuRowsCopy* copy, void*) {
+int cuMemcpy2DAsync_v2(const ptxkit::driver::CuCopy2d* copy, void*) {
   ENTER();
   const Locked held = gpu();
   bool worked = held->dead_with == 0;
@@ -484,7 +484,7 @@ int cuArrayDestroy(void* array) {
   return done(gpu()->device.release(dying->texels).has_value());
 }
 // Copies whole arrays from and to the host.
-int cuMemcpy3DAsync_v2(const ptxkit::driver::CuBoxCopy* copy, void*) {
+int cuMemcpy3DAsync_v2(const ptxkit::driver::CuCopy3d* copy, void*) {
   const Locked held = gpu();
   if (held->dead_with != 0) return held->dead_with;
   if ((copy->from.array == nullptr) == (copy->to.array == nullptr)) return kInvalidValue;

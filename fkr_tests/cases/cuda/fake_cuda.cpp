@@ -354,7 +354,7 @@ int cuMemcpyDtoDAsync_v2(uint64_t to, uint64_t from, size_t bytes, void* stream)
       [=] { return std::memcpy(reinterpret_cast<void*>(to), reinterpret_cast<void*>(from), bytes), 0; });
   return 0;
 }
-int cuMemcpy2DAsync_v2(const ptxkit::driver::CuRowsCopy* copy, void* stream) {
+int cuMemcpy2DAsync_v2(const ptxkit::driver::CuCopy2d* copy, void* stream) {
   ENTER();
   NOT_WHILE_CAPTURING(stream);
   const auto [from, to, width, height] = *copy;

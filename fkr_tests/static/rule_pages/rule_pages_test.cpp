@@ -44,7 +44,7 @@ report::FileAnalysis analyzed(const std::string& text) {
   options.rules.evidence = &rules::shipped_evidence();
   // The comparison of `--differential`, with the emulator's results in the place of the hardware's.
   options.rules.differential = [](const ptx::Module& module, ptx::FunctionId kernel) {
-    return run_schedules(module, kernel, nullptr);
+    return compare_schedules(module, kernel, nullptr);
   };
   return report::analyze(text, "example.ptx", options);
 }

@@ -39,7 +39,7 @@ FileAnalysis analyzed(const Fixture& fixture) {
   options.rules.evidence = &rules::shipped_evidence();
   if (fixture.rule == "F084")
     options.rules.differential = [](const ptx::Module& module, ptx::FunctionId kernel) {
-      return run_schedules(module, kernel, nullptr);
+      return compare_schedules(module, kernel, nullptr);
     };
   return analyze(read_file(fixture.path).value_or(""), fixture.path, options);
 }

@@ -83,7 +83,7 @@ Outcome run(const std::string& rule, const std::string& text, Profile profile) {
   options.evidence = &shipped_evidence();
   // The comparison of `--differential`, with the emulator's results in the place of the hardware's.
   options.differential = [](const ptx::Module& module, ptx::FunctionId kernel) {
-    return run_schedules(module, kernel, nullptr);
+    return compare_schedules(module, kernel, nullptr);
   };
   ptx::FunctionId entry = ptx::kNone;
   for (ptx::FunctionId id = 0; id < run.parsed.module.functions.size(); ++id)

@@ -21,7 +21,7 @@ constexpr KindText kKinds[] = {
 const KindText& row(FaultKind kind) { return kKinds[static_cast<size_t>(kind)]; }
 
 // Strips blanks at both ends and reduces inner runs of blanks to one.
-std::string tidy(std::string_view text) {
+std::string collapse_blanks(std::string_view text) {
   std::string out;
   for (char c : text) {
     bool blank = c == ' ' || c == '\t' || c == '\r';
@@ -126,7 +126,7 @@ Site site_of(const ProgramImage& image, uint32_t pc) {
   ptx::Position position = image.module->position(instruction.at);
   site.line = position.line;
   site.column = position.column;
-  site.text = tidy(image.module->line(position.line));
+  site.text = collapse_blanks(image.module->line(position.line));
   if (instruction.location != ptx::kNone) {
     const ptx::Location& location = image.module->locations[instruction.location];
     const ptx::SourceFile* file = image.module->file(location.file);
@@ -211,9 +211,9 @@ void note(Warp& warp, FaultDetail detail) {
 }
 
 uint32_t add_origin(Cta& cta, const Origin& origin) {
-  constexpr size_t kMostOrigins = 100000;
+  constexpr size_t kMaxOrigins = 100000;
   uint32_t& last = cta.origin_of_place[uint64_t{origin.pc} << 1 | (origin.computed ? 1 : 0)];
-  if (cta.origins.size() < kMostOrigins) {
+  if (cta.origins.size() < kMaxOrigins) {
     cta.origins.push_back(origin);
     last = static_cast<uint32_t>(cta.origins.size());
   }

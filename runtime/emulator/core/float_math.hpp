@@ -40,7 +40,7 @@ template <class T, bool kMax>
 inline T extremum(T a, T b, bool nan) {
   if (std::isnan(a) || std::isnan(b)) {
     if (nan || (std::isnan(a) && std::isnan(b))) {
-      if constexpr (std::is_same_v<T, double>) return scalar::blamed(b, a);
+      if constexpr (std::is_same_v<T, double>) return scalar::first_nan(b, a);
       return scalar::canonical(static_cast<T>(NAN));
     }
     return std::isnan(a) ? b : a;
@@ -100,17 +100,17 @@ template <Math kMath>
 inline double nan_of(double a, double b, double c) {
   switch (kMath) {
     case Math::fma:
-      return scalar::blamed(b, c, a);
+      return scalar::first_nan(b, c, a);
     case Math::add:
     case Math::sub:
     case Math::mul:
     case Math::min:
     case Math::max:
-      return scalar::blamed(b, a);
+      return scalar::first_nan(b, a);
     case Math::div:
-      return scalar::blamed(a, b);
+      return scalar::first_nan(a, b);
     default:
-      return scalar::blamed(a);
+      return scalar::first_nan(a);
   }
 }
 

@@ -13,7 +13,7 @@ constexpr uint32_t kMaxDepth = 4096;
 
 }  // namespace
 
-Frame* take_frame(Warp& warp, const FunctionImage& function) {
+Frame* acquire_frame(Warp& warp, const FunctionImage& function) {
   if (warp.free_frames.empty()) {
     warp.frame_pool.push_back(std::make_unique<Frame>());
     warp.free_frames.push_back(warp.frame_pool.back().get());
@@ -147,7 +147,7 @@ bool enter(Warp& warp, size_t index, const CallSite& call, uint32_t callee) {
                   .lane = static_cast<unsigned>(std::countr_zero(fragment.mask))});
     return false;
   }
-  Frame* frame = take_frame(warp, function);
+  Frame* frame = acquire_frame(warp, function);
   frame->caller = caller;
   frame->return_pc = fragment.pc + 1;
   frame->call = &call;

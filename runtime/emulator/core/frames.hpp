@@ -8,7 +8,7 @@ namespace ptxkit::emulator {
 inline constexpr uint64_t kMaxLocalBytes = 512 * 1024;  // per thread, as on hardware
 
 // A frame of `function` with every register undefined. A frame is reused once its lanes have left it.
-Frame* take_frame(Warp& warp, const FunctionImage& function);
+Frame* acquire_frame(Warp& warp, const FunctionImage& function);
 void leave_frame(Warp& warp, Frame* frame, uint32_t lanes);
 void set_frame_base(Frame& frame);  // writes local_base to the slots that instructions read
 

@@ -29,7 +29,7 @@ struct Anchor {
 };
 
 // A read of memory in a loop.
-struct Look {
+struct PolledRead {
   uint32_t pc = 0xffffffff, lane = 0;
   ptx::Space space = ptx::Space::generic;
   uint64_t address = 0;
@@ -39,13 +39,14 @@ struct Look {
 struct CycleSearch {
   uint64_t version = 0;  // the HangSearch::version for which this state holds
   std::vector<Anchor> anchors;
-  uint32_t quiet = 0, at_barriers = 0;  // lanes that are in a cycle; the cycle of those at_barriers passes barriers
-  uint32_t pc = 0xffffffff;             // a label of the cycle that was found first
-  uint64_t barriers = 0;                // at which the warp has arrived
-  std::vector<Look> looks;              // since the last anchor was set; only a few
-  std::vector<Look> cycle_looks;        // of the cycle that was found first
+  uint32_t in_cycle = 0,
+           in_barrier_cycle = 0;  // lanes that are in a cycle; the cycle of those in_barrier_cycle passes barriers
+  uint32_t pc = 0xffffffff;       // a label of the cycle that was found first
+  uint64_t barriers = 0;          // at which the warp has arrived
+  std::vector<PolledRead> polled_reads;  // since the last anchor was set; only a few
+  std::vector<PolledRead> cycle_reads;   // of the cycle that was found first
 
-  uint32_t cycling() const { return quiet | at_barriers; }
+  uint32_t cycling() const { return in_cycle | in_barrier_cycle; }
   void forget();
 };
 
@@ -57,8 +58,8 @@ struct HangSearch {
   std::atomic<uint64_t> gap = 0;         // steps between the last search and the next one
   std::atomic<uint64_t> idle_steps = 0;  // since the last store to memory that other threads see
   std::once_flag prepared;
-  std::vector<Effect> effects;  // by pc
-  std::vector<uint8_t> ways;    // by pc: kReachesExit, kReachesReturn
+  std::vector<Effect> effects;          // by pc
+  std::vector<uint8_t> reachable_ends;  // by pc: kReachesExit, kReachesReturn
   // By worker: version + 1 at which all of its CTAs were stuck, or ~0 if it has nothing left to run.
   std::unique_ptr<std::atomic<uint64_t>[]> stuck_at;
   unsigned workers = 0;

@@ -32,7 +32,7 @@ struct Code;
 using Handler = void (*)(Warp&, const Code&, uint32_t mask);
 
 inline constexpr unsigned kLanes = 32;
-inline constexpr uint32_t kFull = 0xffffffff;
+inline constexpr uint32_t kAllLanes = 0xffffffff;
 
 // A reference to a slot: the base in the two top bits, the index in units of 64 bytes below.
 using Ref = uint32_t;
@@ -139,11 +139,11 @@ struct Code {
   uint8_t source_bytes = 0;    // cvt: width of the source register
   uint8_t count = 1;           // vector elements
   bool is_signed = false;
-  bool wide_address = false;  // the address register has 64 bits
-  bool narrow = false;        // module with 32-bit addresses: generic and global addresses are 32 bits wide
-  bool aligned = false;       // barriers: .aligned
-  bool counts = true;         // false for instructions that the decoder added
-  bool meeting = false;       // lanes may reconverge here: a label, or the instruction after a call or a wait
+  bool wide_address = false;    // the address register has 64 bits
+  bool narrow = false;          // module with 32-bit addresses: generic and global addresses are 32 bits wide
+  bool aligned = false;         // barriers: .aligned
+  bool counts = true;           // false for instructions that the decoder added
+  bool may_reconverge = false;  // lanes may reconverge here: a label, or the instruction after a call or a wait
   Order order = Order::weak;
   Scope scope = Scope::none;
   ptx::Space space = ptx::Space::generic;
@@ -204,8 +204,8 @@ struct SharedConstant {
   uint64_t addend = 0;
 };
 
-// The shared objects that each address operand may be derived from (homes.hpp), given by their first offsets.
-struct HeldAddresses {
+// The shared objects that each address operand may be derived from (address_origins.hpp), given by their first offsets.
+struct AllowedObjectSets {
   std::vector<uint32_t> sets;                 // by number of the operand: index in `begins`, 0 for any object
   std::vector<std::vector<uint64_t>> begins;  // ascending
 };
@@ -215,11 +215,11 @@ struct EntryImage {
   uint32_t function = 0;
   SharedLayout shared;
   // Computed when the first checked launch needs it.
-  struct Held {
+  struct LazyObjectSets {
     std::once_flag once;
-    HeldAddresses addresses;
+    AllowedObjectSets sets;
   };
-  std::unique_ptr<Held> held = std::make_unique<Held>();
+  std::unique_ptr<LazyObjectSets> allowed_objects = std::make_unique<LazyObjectSets>();
 };
 
 enum class SpecialSlot : uint32_t {
@@ -294,7 +294,7 @@ enum class VideoAction : uint8_t {
   set
 };
 enum class VideoCompare : uint8_t { eq, ne, lt, le, gt, ge };
-enum class VideoSecond : uint8_t { none, add, min, max };
+enum class SecondaryOperation : uint8_t { none, add, min, max };
 
 // A video instruction; see video.cpp. A scalar form selects a part of a word: 0-3 are bytes, 4-5 halves, kWholeWord
 // all.
@@ -302,7 +302,7 @@ inline constexpr uint8_t kWholeWord = 6;
 struct VideoForm {
   VideoAction action = VideoAction::add;
   VideoCompare compare = VideoCompare::eq;
-  VideoSecond second = VideoSecond::none;
+  SecondaryOperation secondary = SecondaryOperation::none;
   uint8_t parts = 1;             // 1, or 2 halves or 4 bytes at once
   uint8_t a[4] = {}, b[4] = {};  // the part of each source that is used
   uint8_t destination = 0;       // the part that is written; with several parts, a mask

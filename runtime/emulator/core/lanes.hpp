@@ -14,7 +14,7 @@ inline void apply_lanes(Warp& warp, const Code& code, uint32_t mask, std::index_
   const Ref refs[] = {code.a, code.b, code.c, code.d};
   D* d = at<D>(warp, code.dst);
   std::tuple<const S*...> s{at<const S>(warp, refs[I])...};
-  if (mask == kFull) {
+  if (mask == kAllLanes) {
 #pragma GCC ivdep
     for (unsigned i = 0; i < kLanes; ++i) d[i] = static_cast<D>(F(std::get<I>(s)[i]...));
   } else {
@@ -34,7 +34,7 @@ inline uint32_t test_lanes(Warp& warp, const Code& code, uint32_t mask, std::ind
   const Ref refs[] = {code.a, code.b, code.c, code.d};
   std::tuple<const S*...> s{at<const S>(warp, refs[I])...};
   uint32_t bits = 0;
-  if (mask == kFull) {
+  if (mask == kAllLanes) {
     alignas(32) uint8_t each[kLanes];
 #pragma GCC ivdep
     for (unsigned i = 0; i < kLanes; ++i) each[i] = F(std::get<I>(s)[i]...) ? 1 : 0;

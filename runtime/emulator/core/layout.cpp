@@ -1,8 +1,8 @@
 // Shared memory is laid out as by ptxas and the device, because results depend on its addresses: kernels swizzle by
-// them. The checks recognise an overrun into the next object by what the address was derived from (homes.hpp), not by a
-// gap. In the other spaces the driver or the compiler chooses the place. There, objects get exactly the alignment that
-// they declare, with gaps between them: a kernel that works only because two variables happen to be adjacent fails
-// here.
+// them. The checks recognise an overrun into the next object by what the address was derived from
+// (address_origins.hpp), not by a gap. In the other spaces the driver or the compiler chooses the place. There, objects
+// get exactly the alignment that they declare, with gaps between them: a kernel that works only because two variables
+// happen to be adjacent fails here.
 #include "runtime/emulator/core/layout.hpp"
 
 #include <algorithm>

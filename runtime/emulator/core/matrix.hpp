@@ -36,7 +36,7 @@ struct MatrixForm {
 
   // wgmma: 64-bit descriptors in the lists above describe matrices in shared memory.
   bool a_in_shared = false, a_negated = false, b_negated = false;
-  uint32_t keeps_d = 0, keeps_d_flip = 0;  // Ref: predicate scale-d
+  uint32_t use_d = 0, use_d_flip = 0;  // Ref: predicate scale-d
 };
 
 }  // namespace ptxkit::emulator

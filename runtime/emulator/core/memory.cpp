@@ -190,14 +190,14 @@ uint64_t granules_of(uint64_t begin, uint64_t size_bytes) {
   const uint64_t last = begin + std::max<uint64_t>(size_bytes, 1) - 1;
   return (last >> kGlobalGranuleShift) - (begin >> kGlobalGranuleShift) + 1;
 }
-uint64_t heap_share(uint64_t size_bytes) {
+uint64_t heap_block_bytes(uint64_t size_bytes) {
   return saturating_sum(std::max<uint64_t>(size_bytes, 1), kHeapAlign - 1) & ~(kHeapAlign - 1);
 }
 
 }  // namespace
 
 Address Memory::allocate_heap(uint64_t size_bytes, uint64_t limit_bytes) {
-  if (saturating_sum(heap_bytes, heap_share(size_bytes)) > limit_bytes) return 0;
+  if (saturating_sum(heap_bytes, heap_block_bytes(size_bytes)) > limit_bytes) return 0;
   std::string name = fmt::format("malloc({})", size_bytes);
   Address address = 0;
   // All blocks begin at the same offset in their first granule, so blocks of as many granules are interchangeable.
@@ -228,7 +228,7 @@ Address Memory::allocate_heap(uint64_t size_bytes, uint64_t limit_bytes) {
     address = *made;
   }
   heap.insert(address);
-  heap_bytes += heap_share(size_bytes);
+  heap_bytes += heap_block_bytes(size_bytes);
   return address;
 }
 
@@ -237,7 +237,7 @@ void Memory::release_heap(Address address) {
   PTXKIT_CHECK(it != live.end(), "a block of malloc is not among the live objects");
   const uint32_t id = it->second;
   heap.erase(address);
-  heap_bytes -= heap_share(table.objects[id].size_bytes);
+  heap_bytes -= heap_block_bytes(table.objects[id].size_bytes);
   (void)release(address);
   freed_.pop_back();
   const auto taken = [&](const Object& object) {
@@ -285,11 +285,11 @@ const Image* Memory::image(uint64_t handle) const {
 Result<void> check_image(ImageUse use, const ImageDescription& description) {
   if (use == ImageUse::surface && (description.shape == ImageShape::buffer || description.shape >= ImageShape::cube))
     return fail("a surface has the shape of a line, a plane, a volume, or layers of lines or planes");
-  const bool layered = description.shape >= ImageShape::lines;
-  const bool line = description.shape <= ImageShape::line || description.shape == ImageShape::lines;
+  const bool layered = description.shape >= ImageShape::one_dim_array;
+  const bool line = description.shape <= ImageShape::one_dim || description.shape == ImageShape::one_dim_array;
   const bool cube = description.shape >= ImageShape::cube;
   if (description.width == 0 || description.height == 0 || description.depth == 0 || description.layers == 0 ||
-      (line && description.height > 1) || (description.shape != ImageShape::volume && description.depth > 1) ||
+      (line && description.height > 1) || (description.shape != ImageShape::three_dim && description.depth > 1) ||
       (!layered && description.layers > 1))
     return fail(fmt::format("{} x {} x {} texels in {} layers do not fit the shape of the image", description.width,
                             description.height, description.depth, description.layers));

@@ -40,7 +40,7 @@ struct Object {
   std::string name;
   bool live = true;
   bool read_only = false;
-  uint32_t promised_align = 0;  // 0: only the alignment of its place
+  uint32_t declared_align = 0;  // 0: only the alignment of its place
 };
 
 // Objects in a range of bytes: global memory, a CTA's shared memory, or the constant bank. An object is found by the

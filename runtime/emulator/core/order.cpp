@@ -12,8 +12,8 @@ namespace ptxkit::emulator {
 
 namespace {
 
-constexpr uint64_t kMostChunks = (uint64_t{1} << 32) / LaunchOrder::kChunk;
-constexpr size_t kMostEntries = 512;  // of a View, before its entries are merged into its floor
+constexpr uint64_t kMaxChunks = (uint64_t{1} << 32) / LaunchOrder::kChunk;
+constexpr size_t kMaxEntries = 512;  // of a View, before its entries are merged into its floor
 
 uint64_t thread_key(uint32_t cta, uint32_t thread) { return uint64_t{cta} << 10 | thread; }
 
@@ -26,18 +26,18 @@ void raise(std::vector<Epoch>& known, const std::vector<Epoch>& epochs) {
 
 // Shrinks a large View. With many threads it first drops those that the epoch of their warp covers, then merges threads
 // into their warps. With many CTAs (a look-back over thousands) it becomes "everything up to its latest epoch".
-void fold(View& view) {
+void shrink(View& view) {
   // A View has the warps of every CTA that it has threads of.
   const auto warp_of = [&](uint64_t key) -> Epoch& {
     return view.warps.at(static_cast<uint32_t>(key >> 10))[key % 1024 / 32];
   };
-  if (view.threads.size() > kMostEntries)
+  if (view.threads.size() > kMaxEntries)
     std::erase_if(view.threads, [&](const auto& each) { return each.second <= warp_of(each.first); });
-  if (view.threads.size() > kMostEntries) {
+  if (view.threads.size() > kMaxEntries) {
     for (const auto& [thread, epoch] : view.threads) raise(warp_of(thread), epoch);
     view.threads.clear();
   }
-  if (view.warps.size() <= kMostEntries) return;
+  if (view.warps.size() <= kMaxEntries) return;
   for (const auto& [cta, warps] : view.warps)
     for (Epoch epoch : warps) raise(view.floor, epoch);
   for (const auto& [thread, epoch] : view.threads) raise(view.floor, epoch);
@@ -66,7 +66,7 @@ SharedView join(const SharedView& a, const SharedView& b) {
   raise(both->floor, b->floor);
   for (const auto& [cta, warps] : b->warps) raise(both->warps[cta], warps);
   for (const auto& [thread, epoch] : b->threads) raise(both->threads[thread], epoch);
-  fold(*both);
+  shrink(*both);
   return both;
 }
 
@@ -74,18 +74,18 @@ SharedView join(const SharedView& a, const SharedView& b) {
 
 LaunchOrder::LaunchOrder(uint32_t ctas_per_cluster, bool parallel)
     : ctas_per_cluster_(ctas_per_cluster), parallel_(parallel) {
-  void* pages = mmap(nullptr, kMostChunks * sizeof(uint32_t), PROT_READ | PROT_WRITE,
+  void* pages = mmap(nullptr, kMaxChunks * sizeof(uint32_t), PROT_READ | PROT_WRITE,
                      MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
   if (pages == MAP_FAILED) throw std::bad_alloc();  // run_launch makes an error of it
   owners_ = static_cast<uint32_t*>(pages);
 }
 
-LaunchOrder::~LaunchOrder() { munmap(owners_, kMostChunks * sizeof(uint32_t)); }
+LaunchOrder::~LaunchOrder() { munmap(owners_, kMaxChunks * sizeof(uint32_t)); }
 
-Epoch LaunchOrder::take(uint32_t cta) {
+Epoch LaunchOrder::take_epochs(uint32_t cta) {
   if (full_) return kChunk;
   const uint32_t chunk = next_chunk_.fetch_add(1);
-  if (chunk >= kMostChunks - 1) {
+  if (chunk >= kMaxChunks - 1) {
     full_ = true;
     return kChunk;
   }
@@ -124,21 +124,21 @@ CtaOrder::CtaOrder(LaunchOrder& launch, uint32_t thread_count)
 
 void CtaOrder::restart(uint32_t cta) {
   cta_ = cta;
-  first_ = now_ = launch_.take(cta);
+  first_ = now_ = launch_.take_epochs(cta);
   all_ = 0;
   warp_clock_.assign(size_t{warp_count_} * warp_count_, 0);
   whole_warp_.assign(warp_count_, 0);
   lane_clock_.clear();
-  learnt_.assign(warp_count_, nullptr);
+  joined_.assign(warp_count_, nullptr);
   fences_.assign(warp_count_, {});
 }
 
 void CtaOrder::advance() {
   ++now_;
-  if (now_ % LaunchOrder::kChunk == 0) now_ = launch_.take(cta_);
+  if (now_ % LaunchOrder::kChunk == 0) now_ = launch_.take_epochs(cta_);
 }
 
-bool CtaOrder::has_seen(uint32_t cta, Epoch epoch, uint32_t other, uint32_t thread) const {
+bool CtaOrder::view_includes(uint32_t cta, Epoch epoch, uint32_t other, uint32_t thread) const {
   const uint32_t warp = thread / 32, other_warp = other / 32;
   if (cta == cta_) {
     if (warp != other_warp) {
@@ -148,7 +148,7 @@ bool CtaOrder::has_seen(uint32_t cta, Epoch epoch, uint32_t other, uint32_t thre
       if (!lane_clock_.empty() && epoch <= lane_clock_[warp][thread % 32 * 32 + other % 32]) return true;
     }
   }
-  const View* view = learnt_[warp].get();
+  const View* view = joined_[warp].get();
   if (!view) return false;
   if (epoch <= view->floor) return true;
   if (cta != cta_)
@@ -161,8 +161,8 @@ bool CtaOrder::has_seen(uint32_t cta, Epoch epoch, uint32_t other, uint32_t thre
 void CtaOrder::barrier_all() {
   all_ = now_;
   SharedView both;
-  for (const SharedView& each : learnt_) both = join(both, each);
-  if (both) std::fill(learnt_.begin(), learnt_.end(), both);
+  for (const SharedView& each : joined_) both = join(both, each);
+  if (both) std::fill(joined_.begin(), joined_.end(), both);
   advance();
 }
 
@@ -172,8 +172,8 @@ Epoch CtaOrder::arrive() {
   return then;
 }
 
-void CtaOrder::barrier_some(const std::vector<uint32_t>& arrived, const std::vector<uint32_t>& waiting,
-                            const std::vector<Epoch>& arrivals) {
+void CtaOrder::barrier_named(const std::vector<uint32_t>& arrived, const std::vector<uint32_t>& waiting,
+                             const std::vector<Epoch>& arrivals) {
   std::vector<Epoch> joined(warp_count_, 0);
   SharedView both;
   for (uint32_t warp = 0; warp < warp_count_; ++warp) {
@@ -181,13 +181,13 @@ void CtaOrder::barrier_some(const std::vector<uint32_t>& arrived, const std::vec
     for (uint32_t other = 0; other < warp_count_; ++other)
       raise(joined[other], warp_clock_[size_t{warp} * warp_count_ + other]);
     raise(joined[warp], waiting[warp] ? now_ : arrivals[warp]);
-    both = join(both, learnt_[warp]);
+    both = join(both, joined_[warp]);
   }
   for (uint32_t warp = 0; warp < warp_count_; ++warp) {
     if (!waiting[warp]) continue;
     std::copy(joined.begin(), joined.end(), warp_clock_.begin() + size_t{warp} * warp_count_);
     whole_warp_[warp] = now_;
-    learnt_[warp] = both;
+    joined_[warp] = both;
   }
   advance();
 }
@@ -198,15 +198,15 @@ void CtaOrder::barrier_cluster(const std::vector<CtaOrder*>& ctas) {
     auto own = std::make_shared<View>();
     own->warps[each->cta_].assign(each->warp_count_, each->now_);
     both = join(both, own);
-    for (const SharedView& learnt : each->learnt_) both = join(both, learnt);
+    for (const SharedView& learnt : each->joined_) both = join(both, learnt);
   }
   for (CtaOrder* each : ctas) {
-    std::fill(each->learnt_.begin(), each->learnt_.end(), both);
+    std::fill(each->joined_.begin(), each->joined_.end(), both);
     each->barrier_all();
   }
 }
 
-void CtaOrder::lanes(uint32_t warp, uint32_t members, uint32_t live) {
+void CtaOrder::barrier_lanes(uint32_t warp, uint32_t members, uint32_t live) {
   if ((members & live) == live) {
     whole_warp_[warp] = now_;
   } else {
@@ -226,7 +226,7 @@ void CtaOrder::lanes(uint32_t warp, uint32_t members, uint32_t live) {
 
 // The accesses known to precede this point in any of the lanes.
 SharedView CtaOrder::view_of(uint32_t warp, uint32_t lanes) const {
-  auto view = learnt_[warp] ? std::make_shared<View>(*learnt_[warp]) : std::make_shared<View>();
+  auto view = joined_[warp] ? std::make_shared<View>(*joined_[warp]) : std::make_shared<View>();
   auto& own = view->warps[cta_];
   own.resize(warp_count_);
   for (uint32_t other = 0; other < warp_count_; ++other)
@@ -243,13 +243,13 @@ SharedView CtaOrder::view_of(uint32_t warp, uint32_t lanes) const {
       if (const Epoch known = lane_clock_[warp][lane * 32 + other]; known > own[warp])
         raise(view->threads[thread_key(cta_, warp * 32 + other)], known);
   }
-  fold(*view);
+  shrink(*view);
   return view;
 }
 
-void CtaOrder::learn(uint32_t warp, const SharedView& view) {
+void CtaOrder::join_view(uint32_t warp, const SharedView& view) {
   if (!view) return;
-  learnt_[warp] = join(learnt_[warp], view);
+  joined_[warp] = join(joined_[warp], view);
   const auto own = view->warps.find(cta_);
   if (own == view->warps.end()) return;
   for (uint32_t other = 0; other < own->second.size(); ++other)
@@ -263,9 +263,9 @@ void CtaOrder::read(uint32_t thread, uint64_t location, Order order, Scope scope
     const SharedView view = launch_.published(location, Scope{each}, cta_);
     if (!view) continue;
     Fences& fences = fences_[warp];
-    if ((order == Order::acquire || order == Order::acq_rel) && fences.last_learnt[each] != view) {
-      learn(warp, view);
-      fences.last_learnt[each] = view;
+    if ((order == Order::acquire || order == Order::acq_rel) && fences.last_joined[each] != view) {
+      join_view(warp, view);
+      fences.last_joined[each] = view;
     }
     if (fences.last_seen[each] == view) continue;
     fences.seen[each] = join(fences.seen[each], view);
@@ -293,7 +293,7 @@ void CtaOrder::publish_fenced(uint32_t warp, uint64_t location, Scope scope) {
 void CtaOrder::fence(uint32_t warp, uint32_t lanes, Order order, Scope scope) {
   Fences& fences = fences_[warp];
   if (order != Order::release)
-    for (uint8_t each = 1; each <= static_cast<uint8_t>(scope); ++each) learn(warp, fences.seen[each]);
+    for (uint8_t each = 1; each <= static_cast<uint8_t>(scope); ++each) join_view(warp, fences.seen[each]);
   if (order == Order::acquire) return;
   const SharedView view = view_of(warp, lanes);
   for (uint8_t each = 1; each <= static_cast<uint8_t>(scope); ++each)

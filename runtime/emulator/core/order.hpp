@@ -12,7 +12,6 @@
 // fence makes releases of the strong writes that follow it, and acquires of the strong reads before it. Two
 // approximations add order: a published view stays at its location when the location is overwritten, and what one lane
 // learns its whole warp knows. A race can therefore be missed, but never invented.
-// the model promises, so that a race can be missed there, never invented.
 #pragma once
 
 #include <array>
@@ -52,7 +51,7 @@ class LaunchOrder {
   LaunchOrder& operator=(const LaunchOrder&) = delete;
 
   static constexpr uint32_t kChunk = 64;  // epochs that a CTA takes at a time
-  Epoch take(uint32_t cta);
+  Epoch take_epochs(uint32_t cta);
   uint32_t cta_of(Epoch epoch) const { return owners_[epoch / kChunk]; }
   uint32_t cluster_of(uint32_t cta) const { return cta / ctas_per_cluster_; }
   bool full() const { return full_; }  // no epochs are left, so no more races are found
@@ -89,9 +88,9 @@ class CtaOrder {
   uint32_t cta() const { return cta_; }
   const LaunchOrder& launch() const { return launch_; }
   // Whether an access by thread `other` of the epoch's CTA, in `epoch`, is ordered before an access by `thread` now.
-  bool before(Epoch epoch, uint32_t other, uint32_t thread) const {
+  bool happens_before(Epoch epoch, uint32_t other, uint32_t thread) const {
     const uint32_t cta = launch_.cta_of(epoch);
-    return (cta == cta_ && (other == thread || epoch <= all_)) || has_seen(cta, epoch, other, thread);
+    return (cta == cta_ && (other == thread || epoch <= all_)) || view_includes(cta, epoch, other, thread);
   }
 
   void barrier_all();  // a barrier of all threads of the CTA
@@ -99,9 +98,9 @@ class CtaOrder {
   // learns nothing, and others do not learn what it does after its arrive(). `arrivals` is by warp, 0 for warps that
   // wait.
   Epoch arrive();
-  void barrier_some(const std::vector<uint32_t>& arrived, const std::vector<uint32_t>& waiting,
-                    const std::vector<Epoch>& arrivals);
-  void lanes(uint32_t warp, uint32_t members, uint32_t live);
+  void barrier_named(const std::vector<uint32_t>& arrived, const std::vector<uint32_t>& waiting,
+                     const std::vector<Epoch>& arrivals);
+  void barrier_lanes(uint32_t warp, uint32_t members, uint32_t live);
   static void barrier_cluster(const std::vector<CtaOrder*>& ctas);
 
   // Strong accesses of `thread` to `location`. Call read() after the value is loaded, write() before others can see it.
@@ -111,16 +110,16 @@ class CtaOrder {
   void fence(uint32_t warp, uint32_t lanes, Order order, Scope scope);
 
  private:
-  bool has_seen(uint32_t cta, Epoch epoch, uint32_t other, uint32_t thread) const;
+  bool view_includes(uint32_t cta, Epoch epoch, uint32_t other, uint32_t thread) const;
   void advance();
   SharedView view_of(uint32_t warp, uint32_t lanes) const;
   void publish_fenced(uint32_t warp, uint64_t location, Scope scope);
-  void learn(uint32_t warp, const SharedView& view);
+  void join_view(uint32_t warp, const SharedView& view);
 
   // By the weakest scope for which each view holds.
   struct Fences {
     std::array<SharedView, kScopes> released, seen;
-    std::array<SharedView, kScopes> last_seen, last_learnt;  // views that polls find again, already joined
+    std::array<SharedView, kScopes> last_seen, last_joined;  // views that polls find again, already joined
   };
 
   LaunchOrder& launch_;
@@ -131,7 +130,7 @@ class CtaOrder {
   std::vector<Epoch> warp_clock_;                       // [warp][other warp]
   std::vector<Epoch> whole_warp_;                       // last synchronisation of all lanes of the warp
   std::vector<std::array<Epoch, 32 * 32>> lane_clock_;  // [warp][lane][other lane]; empty until a partial mask is seen
-  std::vector<SharedView> learnt_;                      // by warp
+  std::vector<SharedView> joined_;                      // by warp
   std::vector<Fences> fences_;                          // by warp
 };
 

@@ -10,29 +10,29 @@ AccessHistory::AccessHistory(uint64_t size_bytes, bool parallel)
       pages_((size_bytes >> kPageShift) + 1),
       locks_(parallel ? new std::mutex[kLocks] : nullptr) {}
 
-bool AccessHistory::conflicts(const Toucher& toucher, Access access, Epoch oldest) {
+bool AccessHistory::conflicts(const CurrentAccess& current, Access access, Epoch oldest) {
   if (access.epoch() <= oldest) return false;
-  const CtaOrder& order = *toucher.order;
-  if (order.before(access.epoch(), access.thread(), toucher.thread)) return false;
-  if (toucher.scope == Scope::none || access.scope() == Scope::none) return true;
+  const CtaOrder& order = *current.order;
+  if (order.happens_before(access.epoch(), access.thread(), current.thread)) return false;
+  if (current.scope == Scope::none || access.scope() == Scope::none) return true;
   const uint32_t other = order.launch().cta_of(access.epoch());
-  return !order.launch().reaches(std::min(toucher.scope, access.scope()), order.cta(), other);
+  return !order.launch().reaches(std::min(current.scope, access.scope()), order.cta(), other);
 }
 
-bool AccessHistory::write_conflicts(const Toucher& toucher, const Cell& cell, Epoch oldest) {
-  if (!conflicts(toucher, cell.write, oldest)) return false;
+bool AccessHistory::write_conflicts(const CurrentAccess& current, const Cell& cell, Epoch oldest) {
+  if (!conflicts(current, cell.write, oldest)) return false;
   for (const Access read : {cell.first_read, cell.second_read})
-    if (read.observed() && toucher.order->before(read.epoch(), read.thread(), toucher.thread)) return false;
+    if (read.observed() && current.order->happens_before(read.epoch(), read.thread(), current.thread)) return false;
   return true;
 }
 
-void AccessHistory::displace(const Toucher& toucher, Page& page, uint32_t cell, Access read, Access stays) {
-  const CtaOrder& order = *toucher.order;
+void AccessHistory::displace(const CurrentAccess& current, Page& page, uint32_t cell, Access read, Access stays) {
+  const CtaOrder& order = *current.order;
   const auto warp_of = [&](Access access) {
     return uint64_t{order.launch().cta_of(access.epoch())} << 5 | access.thread() >> 5;
   };
   const uint64_t warp = warp_of(read);
-  if (warp == warp_of(stays) || warp == (uint64_t{order.cta()} << 5 | toucher.thread >> 5)) return;
+  if (warp == warp_of(stays) || warp == (uint64_t{order.cta()} << 5 | current.thread >> 5)) return;
   if (page.list_of_cell.empty()) page.list_of_cell.resize(page.cells.size());
   uint16_t& number = page.list_of_cell[cell];
   if (number == 0) {
@@ -43,15 +43,16 @@ void AccessHistory::displace(const Toucher& toucher, Page& page, uint32_t cell, 
   const auto same_warp = std::ranges::find(reads, warp, &Displaced::warp);
   if (same_warp != reads.end())
     same_warp->read = read;
-  else if (reads.size() < kMostDisplaced)
+  else if (reads.size() < kMaxDisplaced)
     reads.push_back({read, warp});
 }
 
-void AccessHistory::note(const Toucher& toucher, Access access, bool writes, uint64_t offset, Conflict& conflict) {
+void AccessHistory::note(const CurrentAccess& current, Access access, bool writes, uint64_t offset,
+                         Conflict& conflict) {
   conflict = {.found = true,
               .other_writes = writes,
-              .scopes_too_narrow = toucher.scope != Scope::none && access.scope() != Scope::none,
-              .other_cta = toucher.order->launch().cta_of(access.epoch()),
+              .scopes_too_narrow = current.scope != Scope::none && access.scope() != Scope::none,
+              .other_cta = current.order->launch().cta_of(access.epoch()),
               .other_thread = access.thread(),
               .other_pc = access.pc(),
               .offset = offset};
@@ -95,21 +96,21 @@ void AccessHistory::visit(uint64_t offset, uint64_t size_bytes, Visit&& visit_ce
   }
 }
 
-Conflict AccessHistory::read(const Toucher& toucher, uint64_t offset, uint64_t size_bytes, Epoch oldest) {
+Conflict AccessHistory::read(const CurrentAccess& current, uint64_t offset, uint64_t size_bytes, Epoch oldest) {
   Conflict conflict;
-  const CtaOrder& order = *toucher.order;
+  const CtaOrder& order = *current.order;
   if (order.launch().full()) return conflict;
-  const Access base{uint64_t{order.now()} << 32 | uint64_t{toucher.thread} << 22 |
-                    uint64_t{static_cast<uint8_t>(toucher.scope)} << 20 | (toucher.pc & (kMostCodes - 1))};
+  const Access base{uint64_t{order.now()} << 32 | uint64_t{current.thread} << 22 |
+                    uint64_t{static_cast<uint8_t>(current.scope)} << 20 | (current.pc & (kMaxCodes - 1))};
   visit(offset, size_bytes, [&](Page& page, uint32_t number, uint64_t place) {
     Cell& cell = page.cells[number];
     // The thread repeats its own read, and no other thread has written: nothing to record.
     if (same(cell.first_read, base) && (cell.write.bits == 0 || same(cell.write, base))) return;
     Access mine = base;
-    if (toucher.scope != Scope::none && cell.write.scope() != Scope::none) mine.bits |= uint64_t{1} << 19;
-    if (!conflict.found && write_conflicts(toucher, cell, oldest)) note(toucher, cell.write, true, place, conflict);
+    if (current.scope != Scope::none && cell.write.scope() != Scope::none) mine.bits |= uint64_t{1} << 19;
+    if (!conflict.found && write_conflicts(current, cell, oldest)) note(current, cell.write, true, place, conflict);
     const auto is_free = [&](Access access) {
-      return access.epoch() <= oldest || order.before(access.epoch(), access.thread(), toucher.thread);
+      return access.epoch() <= oldest || order.happens_before(access.epoch(), access.thread(), current.thread);
     };
     if (is_free(cell.first_read)) {
       cell.first_read = mine;
@@ -118,7 +119,7 @@ Conflict AccessHistory::read(const Toucher& toucher, uint64_t offset, uint64_t s
     } else {
       const bool is_second = cell.second_read.epoch() < cell.first_read.epoch();
       Access& replaced = is_second ? cell.second_read : cell.first_read;
-      displace(toucher, page, number, replaced, is_second ? cell.first_read : cell.second_read);
+      displace(current, page, number, replaced, is_second ? cell.first_read : cell.second_read);
       replaced = mine;
     }
   });
@@ -141,36 +142,36 @@ void AccessHistory::forget(uint64_t offset, uint64_t size_bytes) {
   }
 }
 
-Conflict AccessHistory::write(const Toucher& toucher, uint64_t offset, uint64_t size_bytes, Epoch oldest,
+Conflict AccessHistory::write(const CurrentAccess& current, uint64_t offset, uint64_t size_bytes, Epoch oldest,
                               bool unchanged) {
   Conflict conflict;
-  const CtaOrder& order = *toucher.order;
+  const CtaOrder& order = *current.order;
   if (order.launch().full()) return conflict;
-  const Access mine{uint64_t{order.now()} << 32 | uint64_t{toucher.thread} << 22 |
-                    uint64_t{static_cast<uint8_t>(toucher.scope)} << 20 | (toucher.pc & (kMostCodes - 1))};
+  const Access mine{uint64_t{order.now()} << 32 | uint64_t{current.thread} << 22 |
+                    uint64_t{static_cast<uint8_t>(current.scope)} << 20 | (current.pc & (kMaxCodes - 1))};
   visit(offset, size_bytes, [&](Page& page, uint32_t number, uint64_t place) {
     Cell& cell = page.cells[number];
     if (same(cell.write, mine) && (cell.first_read.bits == 0 || same(cell.first_read, mine)) &&
         cell.second_read.bits == 0)
       return;
-    if (unchanged && write_conflicts(toucher, cell, oldest)) return;
+    if (unchanged && write_conflicts(current, cell, oldest)) return;
     if (!conflict.found) {
-      if (write_conflicts(toucher, cell, oldest))
-        note(toucher, cell.write, true, place, conflict);
-      else if (conflicts(toucher, cell.first_read, oldest))
-        note(toucher, cell.first_read, false, place, conflict);
-      else if (conflicts(toucher, cell.second_read, oldest))
-        note(toucher, cell.second_read, false, place, conflict);
+      if (write_conflicts(current, cell, oldest))
+        note(current, cell.write, true, place, conflict);
+      else if (conflicts(current, cell.first_read, oldest))
+        note(current, cell.first_read, false, place, conflict);
+      else if (conflicts(current, cell.second_read, oldest))
+        note(current, cell.second_read, false, place, conflict);
     }
     if (!page.list_of_cell.empty() && page.list_of_cell[number] != 0) {
       std::vector<Displaced>& reads = page.displaced[page.list_of_cell[number] - 1];
       for (const Displaced& each : reads)
-        if (!conflict.found && conflicts(toucher, each.read, oldest)) note(toucher, each.read, false, place, conflict);
+        if (!conflict.found && conflicts(current, each.read, oldest)) note(current, each.read, false, place, conflict);
       reads.clear();
     }
     cell.write = mine;
-    cell.first_read.forget();
-    cell.second_read.forget();
+    cell.first_read.clear_observed();
+    cell.second_read.clear_observed();
   });
   return conflict;
 }

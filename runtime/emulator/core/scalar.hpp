@@ -23,12 +23,12 @@ inline constexpr uint64_t kInvalid64 = 0xfff8000000000000u;
 inline double invalid() { return std::bit_cast<double>(kInvalid64); }
 // The first operand that is NaN, in the order given, made quiet; without one, invalid().
 template <class... T>
-inline double blamed(double first, T... rest) {
+inline double first_nan(double first, T... rest) {
   if (first != first) return quiet(first);
   if constexpr (sizeof...(T) == 0)
     return invalid();
   else
-    return blamed(rest...);
+    return first_nan(rest...);
 }
 
 // Conversions of NaN to and from double precision keep the sign and as much of the payload as fits.

@@ -70,7 +70,7 @@ struct Fragment {
 struct CachedRange {
   uint64_t begin = 1, last = 0;  // offsets of the first and the last byte; empty at first
   bool read_only = false;
-  uint32_t promised_align = 0;  // Object::promised_align
+  uint32_t declared_align = 0;  // Object::declared_align
 };
 
 struct Origin {
@@ -103,7 +103,7 @@ struct Warp {
   uint64_t turn_steps = 0;              // instructions in the current turn of this warp, valid where control() runs
   uint32_t carry = 0;                   // CC.CF, by lane
   uint32_t cluster_arrived = 0;         // lanes that arrived at the cluster's barrier in this phase
-  uint32_t cluster_owed = 0;            // lanes that arrived and have not waited yet
+  uint32_t cluster_unwaited = 0;        // lanes that arrived and have not waited yet
   bool polls = false;                   // a fragment waits for an mbarrier or the cluster's barrier
   WarpgroupOrder warpgroup;             // used with the sanitizer only
   std::vector<LaneCopies> copies;       // by lane; empty until there are asynchronous copies
@@ -265,12 +265,12 @@ struct Launch {
   std::unique_ptr<AccessHistory> history;     // of global memory
   std::unique_ptr<UndefinedOutputs> outputs;  // with kCheckOutputs only
   bool explicit_cluster = false;
-  Address grid_workspace = 0;                   // of a module that uses it
-  uint64_t reserved_shared = 0;                 // offset, of a module that uses it
-  uint64_t shared_bytes = 0;                    // of a CTA, including the bytes that the system reserves
-  uint32_t total_shared_bytes = 0;              // %total_smem_size
-  const HeldAddresses* held = nullptr;          // with the check for bounds only
-  std::vector<std::vector<uint8_t>> constants;  // by rank, if they contain addresses of shared variables
+  Address grid_workspace = 0;                          // of a module that uses it
+  uint64_t reserved_shared = 0;                        // offset, of a module that uses it
+  uint64_t shared_bytes = 0;                           // of a CTA, including the bytes that the system reserves
+  uint32_t total_shared_bytes = 0;                     // %total_smem_size
+  const AllowedObjectSets* allowed_objects = nullptr;  // with the check for bounds only
+  std::vector<std::vector<uint8_t>> constants;         // by rank, if they contain addresses of shared variables
 
   std::atomic<uint64_t> next_cluster = 0;  // first cluster that has neither begun nor been cancelled
   std::atomic<bool> stop = false;

@@ -87,14 +87,14 @@ struct TensorForm {
   unsigned factor_count = 0;                  // for 64, or sparse 128, elements along K; for 96 half as many more
   bool names_factors = false;                 // .scale_vec::NX
   uint32_t a_descriptor = 0, b_descriptor = 0, instruction = 0;  // Refs; a_descriptor also for cp
-  uint32_t keeps_d = 0, keeps_d_flip = 0;                        // Ref: predicate
+  uint32_t use_d = 0, use_d_flip = 0;                            // Ref: predicate
   RegisterList disabled;      // lanes that are not written: 4 words for each CTA, or none
   uint32_t zero_columns = 0;  // Ref: the columns of B that are zero, if `is_stationary`; otherwise the zero slot
   uint8_t scale = 0;          // D is multiplied by 2^-scale first
   bool shifts_a = false;      // .ashift: the rows of A are shifted after the product
   uint8_t copy_columns = 8;
   uint8_t packed_bits = 0;                // of cp: elements of 4 or 6 bits are expanded to bytes; 0: copied unchanged
-  uint8_t rows_a_warp = 32;               // of cp; 1: each warp takes one of 4 rows, at its own address
+  uint8_t rows_per_warp = 32;             // of cp; 1: each warp takes one of 4 rows, at its own address
   std::array<uint8_t, 4> rows_of_warp{};  // which group of that many rows each warp takes
   bool multicasts = false;
   uint32_t ctas = 0;  // Ref

@@ -21,7 +21,7 @@ struct HandleOperand {
 enum class OutOfRange : uint8_t { trap, clamp, zero };
 
 struct TextureForm {
-  ImageShape shape = ImageShape::plane;
+  ImageShape shape = ImageShape::two_dim;
   HandleOperand image, sampler;
   RegisterList coordinates, offsets, data;  // without the layer
   uint32_t layer = 0;                       // Ref

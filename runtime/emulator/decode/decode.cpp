@@ -110,7 +110,7 @@ void Decoder::decode_function(ptx::FunctionId id) {
   const auto first = static_cast<uint32_t>(image_.codes.size());
   out.first_code = first;
   code_of_.clear();
-  next_meets_ = false;
+  next_may_reconverge_ = false;
   find_watched();
   for (const ptx::Instruction& instruction : function_->instructions) {
     code_of_.push_back(static_cast<uint32_t>(image_.codes.size()));
@@ -121,7 +121,7 @@ void Decoder::decode_function(ptx::FunctionId id) {
   Code end;
   end.kind = Kind::ret;
   end.counts = false;
-  end.meeting = true;
+  end.may_reconverge = true;
   image_.codes.push_back(end);
   image_.sites.push_back(
       {id, static_cast<uint32_t>(function_->instructions.size() ? function_->instructions.size() - 1 : 0)});
@@ -132,7 +132,7 @@ void Decoder::decode_function(ptx::FunctionId id) {
 // Branch targets are LabelIds until every instruction has its place; this replaces them.
 void Decoder::fix_branches(uint32_t first_code) {
   auto place = [&](uint32_t label) { return code_of_[function_->labels[label].target]; };
-  for (const ptx::Label& label : function_->labels) image_.codes[code_of_[label.target]].meeting = true;
+  for (const ptx::Label& label : function_->labels) image_.codes[code_of_[label.target]].may_reconverge = true;
   for (size_t i = first_code; i < image_.codes.size(); ++i) {
     Code& code = image_.codes[i];
     if (code.kind == Kind::branch) code.target = place(code.target);
@@ -247,7 +247,7 @@ void Decoder::decode_instruction(const ptx::Instruction& instruction) {
   }
   const bool known = read_row() && decode_family(code);
   if (!known || (code.kind == Kind::simple && !code.run)) refuse("this form is not implemented");
-  refuse_what_is_left();
+  refuse_untaken_operands();
   if (refused_) {
     Code refused;
     refused.guard = code.guard;
@@ -256,14 +256,14 @@ void Decoder::decode_instruction(const ptx::Instruction& instruction) {
     refused.target = static_cast<uint32_t>(image_.refusals.size() - 1);
     code = refused;
   }
-  code.meeting = next_meets_;
-  next_meets_ = code.kind != Kind::simple && code.kind != Kind::branch;
+  code.may_reconverge = next_may_reconverge_;
+  next_may_reconverge_ = code.kind != Kind::simple && code.kind != Kind::branch;
   if (reads_clock_) {
     Code refresh;
     add_clock_refresh(refresh);
-    refresh.meeting = code.meeting;
+    refresh.may_reconverge = code.may_reconverge;
     emit(refresh);
-    code.meeting = false;
+    code.may_reconverge = false;
   }
   emit(code);
 }

@@ -75,7 +75,7 @@ class Decoder {
   std::vector<const ptx::MatchedOperand*> take_all(ptx::Purpose purpose);
   void ignore_operand(ptx::Purpose purpose);  // the emulator does not depend on it
   void ignore_all_operands();
-  void refuse_what_is_left();
+  void refuse_untaken_operands();
   uint64_t number(ptx::Purpose purpose);
   Ref source(ptx::Purpose purpose);
   Ref predicate(ptx::Purpose purpose, bool& flipped);
@@ -144,7 +144,7 @@ class Decoder {
   std::vector<uint32_t> code_of_;  // by InstructionId of the current function
   std::set<ptx::RegId> watched_;   // registers of wgmma and of tcgen05.ld in the current function
   std::set<ptx::RegId> loaded_;    // registers of tcgen05.ld, and values made of them before its wait
-  bool next_meets_ = false;
+  bool next_may_reconverge_ = false;
   bool reads_clock_ = false;
   bool refused_ = false;
 };

@@ -111,7 +111,7 @@ bool Decoder::tensor_map(Code& code) {
     form.action = AsyncAction::publish_map;
     code.kind = Kind::collective;
     code.sub = static_cast<uint8_t>(Collective::matrix);
-    code.d = constant(kFull, 4);
+    code.d = constant(kAllLanes, 4);
     code.checked = code.run;
     code.order = Order::release;
     code.scope = w.has(Mod::cta) ? Scope::cta : w.has(Mod::cluster) ? Scope::cluster : Scope::gpu;

@@ -133,8 +133,8 @@ void Decoder::watch() {
   code.run = [](Warp&, const Code&, uint32_t) {};
   code.guard = instruction_->guard ? slot(instruction_->guard.reg, 0) : kNoRef;
   code.guard_flip = instruction_->guard.negated ? 0xffffffff : 0;
-  code.meeting = next_meets_;
-  next_meets_ = false;
+  code.may_reconverge = next_may_reconverge_;
+  next_may_reconverge_ = false;
   emit(code);
 }
 
@@ -150,7 +150,7 @@ bool Decoder::matrix(Code& code) {
   form.is_wmma = op == Op::wmma;
   code.kind = Kind::collective;
   code.sub = static_cast<uint8_t>(Collective::matrix);
-  code.d = constant(kFull, 4);  // every lane takes part
+  code.d = constant(kAllLanes, 4);  // every lane takes part
   code.undefined = Undefined::handler;
   code.target = static_cast<uint32_t>(image_.matrices.size());
   // The words .row and .col, in order.
@@ -273,8 +273,8 @@ bool Decoder::warpgroup(Code& code, MatrixForm& form) {
   form.b = register_list(Purpose::b);
   if (w.has(Mod::sp)) sparse(form);
   bool flipped = false;
-  form.keeps_d = predicate(Purpose::use_d, flipped);
-  form.keeps_d_flip = flipped ? kFull : 0;
+  form.use_d = predicate(Purpose::use_d, flipped);
+  form.use_d_flip = flipped ? kAllLanes : 0;
   auto flag = [&](Purpose purpose, uint64_t when) { return has(purpose) && number(purpose) == when; };
   form.a_negated = flag(Purpose::sign_a, ~uint64_t{0});
   form.b_negated = flag(Purpose::sign_b, ~uint64_t{0});

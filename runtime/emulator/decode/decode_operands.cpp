@@ -76,7 +76,7 @@ void Decoder::ignore_operand(Purpose purpose) {
 
 void Decoder::ignore_all_operands() { taken_ = ~uint64_t{0}; }
 
-void Decoder::refuse_what_is_left() {
+void Decoder::refuse_untaken_operands() {
   for (size_t i = 0; i < operands_.size(); ++i)
     if ((taken_ >> i & 1) == 0)
       refuse(fmt::format("nothing is known of its operand '{}'", ptx::text(operands_[i].spec.purpose)));

@@ -43,8 +43,8 @@ void Decoder::tensor_product(TensorForm& form) {
   form.zero_columns = has(Purpose::zero_columns) ? source(Purpose::zero_columns) : kZeroRef;
   if (has(Purpose::disabled)) form.disabled = register_list(Purpose::disabled);
   bool flipped = false;
-  form.keeps_d = predicate(Purpose::use_d, flipped);
-  form.keeps_d_flip = flipped ? kFull : 0;
+  form.use_d = predicate(Purpose::use_d, flipped);
+  form.use_d_flip = flipped ? kAllLanes : 0;
   if (has(Purpose::scale_d)) form.scale = static_cast<uint8_t>(number(Purpose::scale_d));
   // ptxas 13 accepts one operand of .kind::i8 that the ISA does not describe. Its value does not change the machine
   // code.
@@ -62,7 +62,7 @@ bool Decoder::tensor_memory(Code& code) {
   if (of_warp) {
     code.kind = Kind::collective;
     code.sub = static_cast<uint8_t>(Collective::matrix);
-    code.d = constant(kFull, 4);  // every lane takes part
+    code.d = constant(kAllLanes, 4);  // every lane takes part
   }
   const auto finish = [&](TensorAction action) {
     form.action = action;
@@ -103,7 +103,7 @@ bool Decoder::tensor_memory(Code& code) {
   if (w.has(Mod::cp)) {
     form.a_descriptor = source(Purpose::source);
     form.copy_columns = w.has(Mod::_128x256b) || w.has(Mod::_4x256b) ? 8 : 4;
-    form.rows_a_warp = w.has(Mod::_4x256b) ? 1 : 32;
+    form.rows_per_warp = w.has(Mod::_4x256b) ? 1 : 32;
     const ptx::Type packed = instruction_->type();
     form.packed_bits = packed == ptx::Type::b4x16_p64 ? 4 : packed == ptx::Type::b6x16_p32 ? 6 : 0;
     form.rows_of_warp = w.has(Mod::warpx4)         ? std::array<uint8_t, 4>{0, 0, 0, 0}

@@ -22,11 +22,11 @@ struct Geometry {
   bool layered;
 };
 constexpr Geometry kGeometries[] = {
-    {Mod::_1d, ImageShape::line, 1, false},    {Mod::_2d, ImageShape::plane, 2, false},
-    {Mod::_3d, ImageShape::volume, 3, false},  {Mod::a1d, ImageShape::lines, 1, true},
-    {Mod::a2d, ImageShape::planes, 2, true},   {Mod::cube, ImageShape::cube, 3, false},
-    {Mod::acube, ImageShape::cubes, 3, true},  {Mod::_2dms, ImageShape::plane, 2, false},
-    {Mod::a2dms, ImageShape::planes, 2, true},
+    {Mod::_1d, ImageShape::one_dim, 1, false},        {Mod::_2d, ImageShape::two_dim, 2, false},
+    {Mod::_3d, ImageShape::three_dim, 3, false},      {Mod::a1d, ImageShape::one_dim_array, 1, true},
+    {Mod::a2d, ImageShape::two_dim_array, 2, true},   {Mod::cube, ImageShape::cube, 3, false},
+    {Mod::acube, ImageShape::cube_array, 3, true},    {Mod::_2dms, ImageShape::two_dim, 2, false},
+    {Mod::a2dms, ImageShape::two_dim_array, 2, true},
 };
 
 }  // namespace

@@ -95,10 +95,10 @@ bool Decoder::video(Code& code) {
       {Mod::le, VideoCompare::le}, {Mod::gt, VideoCompare::gt}, {Mod::ge, VideoCompare::ge}};
   for (auto [mod, by] : kCompares)
     if (w.has(mod)) form.compare = by;
-  form.second = w.has(Mod::add)   ? VideoSecond::add
-                : w.has(Mod::min) ? VideoSecond::min
-                : w.has(Mod::max) ? VideoSecond::max
-                                  : VideoSecond::none;
+  form.secondary = w.has(Mod::add)   ? SecondaryOperation::add
+                   : w.has(Mod::min) ? SecondaryOperation::min
+                   : w.has(Mod::max) ? SecondaryOperation::max
+                                     : SecondaryOperation::none;
   place(code);
   const ptx::MatchedOperand* result = take(ptx::Purpose::result);
   const auto sources = take_all(ptx::Purpose::source);

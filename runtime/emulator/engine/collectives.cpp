@@ -245,7 +245,7 @@ void run_collective(Warp& warp, const Code& code, std::span<const Fragment> part
         part.frame->origin[own.dst & kRefIndex] = part.frame->origin[own.a & kRefIndex];
         auto* shadow = reinterpret_cast<uint32_t*>(part.frame->shadow + size_t{own.dst & kRefIndex} * kUnitBytes);
         uint32_t bits[kLanes];
-        std::fill(std::begin(bits), std::end(bits), kFull);
+        std::fill(std::begin(bits), std::end(bits), kAllLanes);
         if (shuffles)
           for (const Fragment& other : parts) {
             const Code& theirs = image.codes[other.pc];
@@ -261,7 +261,7 @@ void run_collective(Warp& warp, const Code& code, std::span<const Fragment> part
     }
   }
   // All collectives make lanes wait for each other, but only bar.warp.sync orders memory (PTX ISA, bar.warp.sync).
-  if (warp.cta->order && kind == Collective::bar_warp) warp.cta->order->lanes(warp.index, lanes, warp.live);
+  if (warp.cta->order && kind == Collective::bar_warp) warp.cta->order->barrier_lanes(warp.index, lanes, warp.live);
 }
 
 }  // namespace ptxkit::emulator

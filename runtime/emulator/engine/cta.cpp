@@ -53,7 +53,7 @@ void set_specials(Warp& warp) {
   }
   uniform(SpecialSlot::cluster_ctarank, cta.rank);
   uniform(SpecialSlot::cluster_nctarank, static_cast<uint32_t>(cluster.count()));
-  uniform(SpecialSlot::explicit_cluster, launch.explicit_cluster ? kFull : 0);
+  uniform(SpecialSlot::explicit_cluster, launch.explicit_cluster ? kAllLanes : 0);
   uniform(SpecialSlot::grid_workspace_hi, static_cast<uint32_t>(launch.grid_workspace >> 32));
   uniform(SpecialSlot::grid_workspace_lo, static_cast<uint32_t>(launch.grid_workspace));
   uniform(SpecialSlot::reserved_shared, static_cast<uint32_t>(launch.reserved_shared | cta.rank << kRankShift));
@@ -90,7 +90,7 @@ std::unique_ptr<Cta> make_cta(Launch& launch, uint64_t turn) {
     warp->cta = cta.get();
     warp->index = index;
     uint64_t first = uint64_t{index} * kLanes, lanes = std::min<uint64_t>(kLanes, threads - first);
-    warp->exists = lanes == kLanes ? kFull : (1u << lanes) - 1;
+    warp->exists = lanes == kLanes ? kAllLanes : (1u << lanes) - 1;
     const ProgramImage& image = *launch.image;
     const auto& constants =
         launch.constants.empty() ? image.constants : launch.constants[turn % launch.constants.size()];
@@ -153,7 +153,7 @@ void restart(Cta& cta, uint64_t turn) {
     warp->live = warp->exists;
     warp->carry = 0;
     warp->warpgroup = {};
-    warp->cluster_arrived = warp->cluster_owed = 0;
+    warp->cluster_arrived = warp->cluster_unwaited = 0;
     warp->polls = false;
     warp->copies.clear();
     warp->search.reset();
@@ -165,7 +165,7 @@ void restart(Cta& cta, uint64_t turn) {
     std::fill(warp->local.begin(), warp->local.end(), kPoison);
     std::fill(warp->local_shadow.begin(), warp->local_shadow.end(), uint8_t{0});
     grow_local(*warp, function.local_bytes);
-    Frame* frame = take_frame(*warp, function);
+    Frame* frame = acquire_frame(*warp, function);
     frame->lanes = warp->exists;
     set_frame_base(*frame);
     Fragment fragment;

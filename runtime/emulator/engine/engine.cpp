@@ -25,33 +25,33 @@ namespace {
 constexpr uint64_t kFragmentSlice = 2048;  // steps before another fragment of the warp runs
 constexpr uint64_t kWarpSlice = 65536;     // steps before another warp runs
 constexpr uint64_t kPollBudget = 8192;     // steps before another CTA runs, if this one polls memory that others write
-constexpr uint64_t kLookEvery = 1024;      // steps between tests of a deadline
-constexpr uint64_t kCycleSlice = 64;       // steps of a turn in which all lanes are known to be in a cycle
-constexpr unsigned kMaxTimeouts = 64;      // time-outs of mbarrier waits before they count as a deadlock
+constexpr uint64_t kDeadlineInterval = 1024;  // steps between tests of a deadline
+constexpr uint64_t kCycleSlice = 64;          // steps of a turn in which all lanes are known to be in a cycle
+constexpr unsigned kMaxTimeouts = 64;         // time-outs of mbarrier waits before they count as a deadlock
 
 bool deeper_first(const Fragment& x, const Fragment& y) {
   if (x.frame->depth != y.frame->depth) return x.frame->depth > y.frame->depth;
   return x.pc < y.pc;
 }
 
-enum class Pick : uint8_t {
-  place,     // deepest call, then lowest address
-  oldest,    // the one that ran longest ago
-  newest,    // the one that ran last
-  furthest,  // the opposite of `place`
+enum class FragmentChoice : uint8_t {
+  place,       // deepest call, then lowest address
+  oldest,      // the one that ran longest ago
+  newest,      // the one that ran last
+  last_place,  // the opposite of `place`
 };
 
-size_t choose(const Warp& warp, Pick pick) {
+size_t choose_fragment(const Warp& warp, FragmentChoice choice) {
   size_t best = warp.fragments.size();
   for (size_t i = 0; i < warp.fragments.size(); ++i) {
     const Fragment& each = warp.fragments[i];
     if (each.wait != Wait::none) continue;
     if (best == warp.fragments.size())
       best = i;
-    else if (pick == Pick::oldest     ? each.turn < warp.fragments[best].turn
-             : pick == Pick::newest   ? each.turn > warp.fragments[best].turn
-             : pick == Pick::furthest ? deeper_first(warp.fragments[best], each)
-                                      : deeper_first(each, warp.fragments[best]))
+    else if (choice == FragmentChoice::oldest       ? each.turn < warp.fragments[best].turn
+             : choice == FragmentChoice::newest     ? each.turn > warp.fragments[best].turn
+             : choice == FragmentChoice::last_place ? deeper_first(warp.fragments[best], each)
+                                                    : deeper_first(each, warp.fragments[best]))
       best = i;
   }
   return best;
@@ -59,7 +59,7 @@ size_t choose(const Warp& warp, Pick pick) {
 
 // Merges the fragments at the same place in the same frame into fragment `index`, unless they wait. Returns its new
 // index.
-size_t meet(Warp& warp, size_t index) {
+size_t merge_fragments(Warp& warp, size_t index) {
   for (size_t i = warp.fragments.size(); i-- > 0;) {
     if (i == index) continue;
     Fragment &mine = warp.fragments[index], &other = warp.fragments[i];
@@ -87,7 +87,7 @@ void remove_lanes(Warp& warp, size_t index, uint32_t lanes) {
 }
 
 // Ends a phase of the cluster's barrier once all threads of the cluster have arrived.
-void settle_cluster(Cta& cta) {
+void complete_cluster_barrier(Cta& cta) {
   auto each_warp = [&](auto&& f) {
     if (!cta.cluster) {
       for (auto& warp : cta.warps) f(*warp);
@@ -120,7 +120,7 @@ void exit_lanes(Warp& warp, size_t index, uint32_t lanes, uint32_t pc) {
   }
   warp.live &= ~lanes;
   warp.cluster_arrived &= ~lanes;
-  if (warp.cta->launch->explicit_cluster) settle_cluster(*warp.cta);
+  if (warp.cta->launch->explicit_cluster) complete_cluster_barrier(*warp.cta);
   warp.exit_pc = pc;
   warp.exit_lane = static_cast<unsigned>(std::countr_zero(lanes));
   remove_lanes(warp, index, lanes);
@@ -150,7 +150,7 @@ void wake(Warp& warp, bool times_out) {
         warp.polls = true;
         continue;
       }
-      warp.cluster_owed &= ~fragment.mask;
+      warp.cluster_unwaited &= ~fragment.mask;
     } else if (fragment.wait == Wait::mbarrier) {
       bind(warp, fragment.frame);
       warp.pc = fragment.pc;
@@ -168,7 +168,7 @@ void wake(Warp& warp, bool times_out) {
 
 // Executes one instruction that moves control or waits. The running fragment has been written back. Next::stop ends the
 // turn.
-enum class Next : uint8_t { go_on, choose, stop };
+enum class Next : uint8_t { go_on, choose_fragment, stop };
 
 Next control(Warp& warp, size_t& index, const Code& code, uint32_t exec) {
   Cta& cta = *warp.cta;
@@ -193,10 +193,10 @@ Next control(Warp& warp, size_t& index, const Code& code, uint32_t exec) {
         ++cta.statistics.divergent_branches;
         split(warp, index, exec, code.target);
         ++warp.fragments[index].pc;
-        return Next::choose;
+        return Next::choose_fragment;
       }
       warp.fragments[index].pc = code.target;
-      return Next::choose;
+      return Next::choose_fragment;
     case Kind::branch_table: {
       const auto& table = image.tables[code.target];
       separate();
@@ -222,7 +222,7 @@ Next control(Warp& warp, size_t& index, const Code& code, uint32_t exec) {
         }
         first_group = false;
       }
-      return Next::choose;
+      return Next::choose_fragment;
     }
     case Kind::call:
     case Kind::call_indirect: {
@@ -231,7 +231,7 @@ Next control(Warp& warp, size_t& index, const Code& code, uint32_t exec) {
       const CallSite& call = image.calls[code.target];
       if (code.kind == Kind::call) {
         if (!enter(warp, index, call, call.function)) return Next::stop;
-        return Next::choose;
+        return Next::choose_fragment;
       }
       uint32_t rest = exec;
       while (rest) {
@@ -254,7 +254,7 @@ Next control(Warp& warp, size_t& index, const Code& code, uint32_t exec) {
         size_t part = rest ? split(warp, index, group, pc) : index;
         if (!enter(warp, part, call, static_cast<uint32_t>(callee))) return Next::stop;
       }
-      return Next::choose;
+      return Next::choose_fragment;
     }
     case Kind::call_builtin: {
       const CallSite& call = image.calls[code.target];
@@ -286,14 +286,14 @@ Next control(Warp& warp, size_t& index, const Code& code, uint32_t exec) {
         separate();
         pass_rest(whole);
         return_lanes(warp, index);
-        return Next::choose;
+        return Next::choose_fragment;
       }
       [[fallthrough]];
     case Kind::exit:
       pass_rest(index);
       exit_lanes(warp, index, exec, pc);
-      settle(warp);
-      return cta.stopped ? Next::stop : Next::choose;
+      complete_waits(warp);
+      return cta.stopped ? Next::stop : Next::choose_fragment;
     case Kind::trap:
     case Kind::breakpoint:
       report(warp, {.kind = code.kind == Kind::trap ? FaultKind::trap : FaultKind::breakpoint,
@@ -310,8 +310,8 @@ Next control(Warp& warp, size_t& index, const Code& code, uint32_t exec) {
       separate();
       pass_rest(whole);
       if (!start_barrier(warp, code, warp.fragments[index])) return Next::stop;
-      settle(warp);
-      return cta.stopped ? Next::stop : Next::choose;
+      complete_waits(warp);
+      return cta.stopped ? Next::stop : Next::choose_fragment;
     }
     case Kind::collective: {
       separate();
@@ -361,14 +361,14 @@ Next control(Warp& warp, size_t& index, const Code& code, uint32_t exec) {
       }
       if (warp.fragments[index].wait == Wait::none) ++warp.fragments[index].pc;
       if (cta.stopped) return Next::stop;
-      if (!waits) return exec == mask ? Next::go_on : Next::choose;
-      settle(warp);
-      return Next::choose;
+      if (!waits) return exec == mask ? Next::go_on : Next::choose_fragment;
+      complete_waits(warp);
+      return Next::choose_fragment;
     }
     case Kind::cluster_arrive:
     case Kind::cluster_wait: {
       const bool arrives = code.kind == Kind::cluster_arrive;
-      if (const uint32_t wrong = exec & (arrives ? warp.cluster_owed : ~warp.cluster_owed)) {
+      if (const uint32_t wrong = exec & (arrives ? warp.cluster_unwaited : ~warp.cluster_unwaited)) {
         report(warp, {.kind = FaultKind::cluster_pairing,
                       .message = arrives ? "a thread arrives twice without barrier.cluster.wait"
                                          : "a thread waits that has not executed barrier.cluster.arrive",
@@ -376,9 +376,9 @@ Next control(Warp& warp, size_t& index, const Code& code, uint32_t exec) {
         return Next::stop;
       }
       if (arrives) {
-        warp.cluster_owed |= exec;
+        warp.cluster_unwaited |= exec;
         warp.cluster_arrived |= exec;
-        settle_cluster(cta);
+        complete_cluster_barrier(cta);
         ++warp.fragments[index].pc;
         return Next::go_on;
       }
@@ -387,7 +387,7 @@ Next control(Warp& warp, size_t& index, const Code& code, uint32_t exec) {
       warp.fragments[index].wait = Wait::cluster;
       warp.polls = true;
       wake(warp, false);
-      return Next::choose;
+      return Next::choose_fragment;
     }
     case Kind::mbarrier_wait:
       separate();
@@ -395,7 +395,7 @@ Next control(Warp& warp, size_t& index, const Code& code, uint32_t exec) {
       warp.fragments[index].wait = Wait::mbarrier;
       warp.polls = true;
       wake(warp, false);
-      return cta.stopped ? Next::stop : Next::choose;
+      return cta.stopped ? Next::stop : Next::choose_fragment;
     case Kind::yield:
       ++cta.polls;
       ++warp.fragments[index].pc;
@@ -430,8 +430,8 @@ uint64_t run_warp(Warp& warp, uint64_t slice) {
   const bool is_recorded = visited_lines != nullptr || executions != nullptr;
   const bool random = cta.launch->options.schedule_seed != 0;
   uint64_t steps = 0, threads = 0;
-  const Pick usual = cta.launch->options.adversarial ? Pick::furthest : Pick::place;
-  Pick pick = usual;
+  const FragmentChoice usual = cta.launch->options.adversarial ? FragmentChoice::last_place : FragmentChoice::place;
+  FragmentChoice choice = usual;
   auto fragment_slice = [&] { return random ? 1 + cta.random() % 64 : kFragmentSlice; };
   uint64_t rotate_at = fragment_slice();
   const Effect* effects = nullptr;
@@ -444,16 +444,16 @@ uint64_t run_warp(Warp& warp, uint64_t slice) {
       if (cta.searched && steps >= kCycleSlice && !(warp.live & ~warp.search->cycling())) break;
     }
     if (steps >= rotate_at) {
-      pick = pick == usual || random ? Pick::oldest : usual;
+      choice = choice == usual || random ? FragmentChoice::oldest : usual;
       rotate_at = steps + fragment_slice();
     }
-    size_t index = choose(warp, pick);
+    size_t index = choose_fragment(warp, choice);
     if (index == warp.fragments.size()) break;
-    if (pick == Pick::oldest) pick = Pick::newest;
-    index = meet(warp, index);
+    if (choice == FragmentChoice::oldest) choice = FragmentChoice::newest;
+    index = merge_fragments(warp, index);
     warp.fragments[index].turn = ++warp.turn;
     const bool alone = warp.fragments.size() == 1;
-    const uint64_t end = std::min(slice, alone ? steps + kLookEvery : rotate_at);
+    const uint64_t end = std::min(slice, alone ? steps + kDeadlineInterval : rotate_at);
     bind(warp, warp.fragments[index].frame);
     uint32_t pc = warp.fragments[index].pc;
     const uint32_t mask = warp.fragments[index].mask;
@@ -462,11 +462,11 @@ uint64_t run_warp(Warp& warp, uint64_t slice) {
     bool fresh = true;
     while (steps < end) {
       const Code& code = codes[pc];
-      if (code.meeting && !alone && !fresh) break;
+      if (code.may_reconverge && !alone && !fresh) break;
       fresh = false;
       warp.pc = pc;
       if constexpr (kSearched) {
-        if (cta.searched && code.meeting) {
+        if (cta.searched && code.may_reconverge) {
           note_label(warp, warp.fragments[index], pc);
           if (steps >= kCycleSlice && !(warp.live & ~warp.search->cycling())) break;
         }
@@ -540,7 +540,7 @@ void add_clock_refresh(Code& code) {
   code.counts = false;
 }
 
-bool time_out(std::vector<std::unique_ptr<Cta>>& ctas) {
+bool time_out_cluster(std::vector<std::unique_ptr<Cta>>& ctas) {
   bool any = false;
   for (auto& cta : ctas) {
     if (cta->stopped || ++cta->timeouts > kMaxTimeouts) continue;
@@ -552,7 +552,7 @@ bool time_out(std::vector<std::unique_ptr<Cta>>& ctas) {
   return any;
 }
 
-bool let_time_out(Cta& cta) {
+bool time_out_waits(Cta& cta) {
   if (cta.timeouts >= kMaxTimeouts) return false;
   ++cta.timeouts;
   for (auto& warp : cta.warps)
@@ -561,7 +561,7 @@ bool let_time_out(Cta& cta) {
 }
 
 // Whether the launch must stop at this warp, which the fault then names.
-bool is_cut_off(Launch& launch, Warp& warp) {
+bool must_stop(Launch& launch, Warp& warp) {
   const uint64_t total = launch.steps.load(std::memory_order_relaxed);
   const bool out_of_steps = launch.options.max_steps && total >= launch.options.max_steps;
   if (!out_of_steps && !is_interrupted(launch)) return is_idle(launch, warp);
@@ -589,7 +589,7 @@ Progress run(Cta& cta, uint64_t budget) {
       if (!warp.live) continue;
       alive = true;
       if (warp.polls) wake(warp, false);
-      if (is_cut_off(launch, warp)) return Progress::done;
+      if (must_stop(launch, warp)) return Progress::done;
       uint64_t slice = random ? 1 + cta.random() % 512 : kWarpSlice;
       if (adversarial && cta.random() % 4) slice = kFragmentSlice;
       const uint32_t live = warp.live;
@@ -623,14 +623,14 @@ Progress run(Cta& cta, uint64_t budget) {
         return Progress::yielded;
       }
     }
-    if (progress && launch.hang.active && is_stuck(cta, let_time_out)) return Progress::yielded;
+    if (progress && launch.hang.active && is_stuck(cta, time_out_waits)) return Progress::yielded;
     if (!alive) return Progress::done;
     if (progress || cta.stopped) continue;
     // No warp can run. Waits for an mbarrier may time out and test again, as try_wait does on hardware.
     bool polls = false;
     for (auto& warp : cta.warps) polls |= warp->polls;
     if (cta.cluster && cta.cluster->ctas.size() > 1 && polls) return Progress::blocked;
-    if (polls && let_time_out(cta)) continue;
+    if (polls && time_out_waits(cta)) continue;
     report_deadlock(cta);
     cta.stopped = true;
   }

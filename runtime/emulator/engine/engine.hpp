@@ -20,10 +20,10 @@ Progress run(Cta& cta, uint64_t budget);
 
 // For a cluster whose CTAs are all blocked: their mbarrier waits time out and test again. Returns false if there is
 // none, or if that has happened too often.
-bool time_out(std::vector<std::unique_ptr<Cta>>& ctas);
+bool time_out_cluster(std::vector<std::unique_ptr<Cta>>& ctas);
 
 // The same for one CTA whose lanes wait or are in a cycle.
-bool let_time_out(Cta& cta);
+bool time_out_waits(Cta& cta);
 
 // Makes `code` the pseudo-instruction before one that reads a clock: %clock and %globaltimer count warp instructions of
 // the CTA.

@@ -11,8 +11,8 @@
 #include "runtime/emulator/core/layout.hpp"
 #include "runtime/emulator/engine/engine.hpp"
 #include "runtime/emulator/engine/waiting.hpp"
+#include "runtime/emulator/sanitizer/address_origins.hpp"
 #include "runtime/emulator/sanitizer/hang.hpp"
-#include "runtime/emulator/sanitizer/homes.hpp"
 #include "runtime/emulator/sanitizer/undefined_output.hpp"
 #include "runtime/emulator/sanitizer/visits.hpp"
 #include "support/guarded.hpp"
@@ -23,8 +23,8 @@ namespace ptxkit::emulator {
 namespace {
 
 constexpr uint64_t kCtaBudget = 1u << 22;
-constexpr unsigned kMostThreads = 256;
-constexpr size_t kMostResident = 2112;  // clusters that have begun and not ended: 16 on each of 132 multiprocessors
+constexpr unsigned kMaxThreads = 256;
+constexpr size_t kMaxResident = 2112;  // clusters that have begun and not ended: 16 on each of 132 multiprocessors
 constexpr uint64_t kHeapHistoryBytes = 64u << 20;  // bytes of malloc that races are detected in
 constexpr uint64_t kClusterBudget = 1u << 16;      // of one CTA of a cluster, whose other CTAs may wait for it
 
@@ -98,7 +98,7 @@ struct Group {
       if (ctas[i]->stopped)
         for (auto& other : ctas) other->stopped = true;
     }
-    if (!all && !progress && !time_out(ctas)) {
+    if (!all && !progress && !time_out_cluster(ctas)) {
       for (size_t i = 0; i < ctas.size(); ++i)
         if (!done[i] && !ctas[i]->stopped) {
           report_deadlock(*ctas[i]);
@@ -113,7 +113,7 @@ void work(Launch& launch, unsigned worker) {
   const uint64_t count = launch.shape.grid.count() / launch.shape.cluster.count();
   std::vector<std::unique_ptr<Group>> resident, spare;
   for (;;) {
-    uint64_t number = launch.stop || resident.size() >= kMostResident ? count : launch.next_cluster.fetch_add(1);
+    uint64_t number = launch.stop || resident.size() >= kMaxResident ? count : launch.next_cluster.fetch_add(1);
     if (number < count) {
       if (spare.empty()) {
         resident.push_back(std::make_unique<Group>());
@@ -138,7 +138,7 @@ void work(Launch& launch, unsigned worker) {
     for (const auto& group : resident)
       for (size_t i = 0; i < group->ctas.size(); ++i)
         if (!group->done[i]) running.push_back(group->ctas[i].get());
-    consider_hang(launch, worker, running, let_time_out);
+    check_for_hang(launch, worker, running, time_out_waits);
   }
 }
 
@@ -254,32 +254,32 @@ void lay_out_shared(Launch& launch) {
 }
 
 // The objects that each address operand may be derived from, for launches of `entry` with the check for bounds.
-const HeldAddresses& held_addresses(const ProgramImage& image, const EntryImage& entry) {
-  std::call_once(entry.held->once, [&] {
-    const Homes homes = find_homes(*image.module, entry.function);
-    HeldAddresses& held = entry.held->addresses;
-    held.sets.assign(image.addresses.size(), 0);
-    held.begins.emplace_back();  // 0: any object
+const AllowedObjectSets& allowed_object_sets(const ProgramImage& image, const EntryImage& entry) {
+  std::call_once(entry.allowed_objects->once, [&] {
+    const AddressOrigins address_origins = find_address_origins(*image.module, entry.function);
+    AllowedObjectSets& allowed = entry.allowed_objects->sets;
+    allowed.sets.assign(image.addresses.size(), 0);
+    allowed.begins.emplace_back();  // 0: any object
     for (uint32_t number = 1; number < image.addresses.size(); ++number) {
-      const auto home = homes.find(image.addresses[number]);
-      if (home == homes.end()) continue;
+      const auto origin = address_origins.find(image.addresses[number]);
+      if (origin == address_origins.end()) continue;
       std::vector<uint64_t> begins;
-      for (ptx::VariableId id : home->second) {
+      for (ptx::VariableId id : origin->second) {
         const auto place = entry.shared.places.find(id);
         if (place == entry.shared.places.end()) continue;
         const bool is_dynamic = entry.shared.has_dynamic && place->second >= entry.shared.dynamic_begin;
         begins.push_back(is_dynamic ? entry.shared.dynamic_begin : place->second);
       }
-      const auto known = std::ranges::find(held.begins, begins);
-      held.sets[number] = static_cast<uint32_t>(known - held.begins.begin());
-      if (known == held.begins.end()) held.begins.push_back(std::move(begins));
+      const auto known = std::ranges::find(allowed.begins, begins);
+      allowed.sets[number] = static_cast<uint32_t>(known - allowed.begins.begin());
+      if (known == allowed.begins.end()) allowed.begins.push_back(std::move(begins));
     }
   });
-  return entry.held->addresses;
+  return entry.allowed_objects->sets;
 }
 
 // Runs work(), keeps the first exception of a worker, which may be on another thread, and stops the other workers.
-void guarded_work(Launch& launch, unsigned worker) {
+void run_worker(Launch& launch, unsigned worker) {
   try {
     work(launch, worker);
   } catch (...) {
@@ -336,7 +336,7 @@ Result<Recorded> unguarded_launch(const Program& program, std::string_view entry
   launch.explicit_cluster = required[0] || shape.cluster.count() > 1;
   launch.options = options;
   launch.options.threads = static_cast<unsigned>(std::clamp<uint64_t>(
-      options.threads, 1, std::min<uint64_t>(shape.grid.count() / shape.cluster.count(), kMostThreads)));
+      options.threads, 1, std::min<uint64_t>(shape.grid.count() / shape.cluster.count(), kMaxThreads)));
   if (image.uses_heap) launch.options.threads = 1;  // a block of the heap may be freed while another thread accesses it
   launch.checked = options.checks != kCheckNone || !recording.lines.empty() || recording.counts;
   if (!recording.lines.empty()) watch(launch, recording.lines);
@@ -350,7 +350,7 @@ Result<Recorded> unguarded_launch(const Program& program, std::string_view entry
   launch.parameters.resize(parameters.size());
   if (!parameters.empty()) std::memcpy(launch.parameters.data(), parameters.data(), parameters.size());
   lay_out_shared(launch);
-  if (options.checks & kCheckBounds) launch.held = &held_addresses(image, entry);
+  if (options.checks & kCheckBounds) launch.allowed_objects = &allowed_object_sets(image, entry);
   if (image.uses_grid_workspace) {
     auto workspace = image.memory->allocate(kGridWorkspaceBytes, "workspace of the grid", 256);
     if (!workspace) return tl::unexpected(workspace.error());
@@ -372,7 +372,7 @@ Result<Recorded> unguarded_launch(const Program& program, std::string_view entry
   std::vector<std::thread> helpers;
   helpers.reserve(launch.options.threads);
   for (unsigned i = 1; i < launch.options.threads; ++i) {
-    auto helper = try_thread([&, i] { guarded_work(launch, i); });
+    auto helper = try_thread([&, i] { run_worker(launch, i); });
     if (!helper) {  // the host limits threads or memory: continue with fewer workers
       for (unsigned missing = i; missing < launch.options.threads; ++missing)
         launch.hang.stuck_at[missing] = ~uint64_t{0};
@@ -380,7 +380,7 @@ Result<Recorded> unguarded_launch(const Program& program, std::string_view entry
     }
     helpers.push_back(std::move(*helper));
   }
-  guarded_work(launch, 0);
+  run_worker(launch, 0);
   for (std::thread& helper : helpers) helper.join();
   if (launch.failure) {
     if (launch.grid_workspace) (void)image.memory->release(launch.grid_workspace);

@@ -18,7 +18,7 @@ bool same_collective(const Code& x, const Code& y) {
 }
 
 // Runs every waiting collective whose lanes have all arrived.
-void settle_collectives(Warp& warp) {
+void complete_collectives(Warp& warp) {
   const ProgramImage& image = *warp.cta->launch->image;
   for (bool again = true; again;) {
     again = false;
@@ -77,7 +77,7 @@ void complete_barrier(Cta& cta, unsigned id) {
     if (whole_cta(barrier))
       cta.order->barrier_all();
     else
-      cta.order->barrier_some(barrier.arrived, waiting, barrier.arrivals);
+      cta.order->barrier_named(barrier.arrived, waiting, barrier.arrivals);
   }
   for (auto& warp : cta.warps) {
     uint32_t left = warp->exists & ~warp->live;
@@ -121,7 +121,7 @@ void complete_barrier(Cta& cta, unsigned id) {
 }
 
 // Called when lanes have arrived or exited.
-void settle_barriers(Cta& cta) {
+void complete_barriers(Cta& cta) {
   for (unsigned id = 0; id < cta.barriers.size(); ++id)
     if (cta.barriers[id].in_use && barrier_complete(cta, cta.barriers[id])) complete_barrier(cta, id);
 }
@@ -175,7 +175,7 @@ void arrive(Warp& warp, Fragment& fragment) {
 
 // .aligned barriers: a warp arrives as a whole, when all its live lanes are at one instruction. Lanes that called the
 // enclosing function one after the other are in frames of their own.
-void settle_aligned(Warp& warp) {
+void complete_aligned_barriers(Warp& warp) {
   auto stands_at = [](const Fragment& fragment, uint32_t pc) {
     return fragment.wait == Wait::barrier && !fragment.arrived && fragment.pc == pc;
   };
@@ -200,10 +200,10 @@ void settle_aligned(Warp& warp) {
 
 }  // namespace
 
-void settle(Warp& warp) {
-  settle_collectives(warp);
-  settle_aligned(warp);
-  settle_barriers(*warp.cta);
+void complete_waits(Warp& warp) {
+  complete_collectives(warp);
+  complete_aligned_barriers(warp);
+  complete_barriers(*warp.cta);
 }
 
 // Executes a barrier instruction of the running fragment for the lanes `exec` and sets what the fragment waits for.

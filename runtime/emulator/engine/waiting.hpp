@@ -13,7 +13,7 @@ bool start_barrier(Warp& warp, const Code& code, Fragment& fragment);
 inline uint32_t value_of(Warp& warp, Ref ref, unsigned lane) { return at<uint32_t>(warp, ref)[lane]; }
 
 // Runs every collective and barrier that is complete. Called when lanes have begun to wait or have exited.
-void settle(Warp& warp);
+void complete_waits(Warp& warp);
 
 // No lane of the CTA can run: reports which threads wait where.
 void report_deadlock(Cta& cta);

@@ -16,9 +16,9 @@ namespace {
 using ptx::OperandKind;
 using ptx::RegId;
 using Wide = unsigned __int128;
-using ByLane = std::array<uint64_t, kLanes>;
+using LaneValues = std::array<uint64_t, kLanes>;
 
-constexpr size_t kMostSteps = 256, kMostReasons = 16;
+constexpr size_t kMaxSteps = 256, kMaxDependences = 16;
 
 // The least n with low <= a * n mod m <= high.
 std::optional<Wide> first_between(Wide a, Wide m, Wide low, Wide high) {
@@ -34,23 +34,23 @@ std::optional<Wide> first_between(Wide a, Wide m, Wide low, Wide high) {
 }
 
 // How a register's value at some place of a round is made of those at its begin.
-struct Made {
-  RegId base = ptx::kNone;     // this one's value and a number that depends on the others; kNone: of the others alone
-  std::vector<RegId> reasons;  // ascending
+struct Dependence {
+  RegId base = ptx::kNone;  // this one's value and a number that depends on the others; kNone: of the others alone
+  std::vector<RegId> depends_on;    // ascending
   std::vector<size_t> comparisons;  // of a predicate
   bool is_unknown = false;
 
-  void join(const Made& other) {
+  void join(const Dependence& other) {
     is_unknown |= other.is_unknown;
-    for (const RegId each : other.reasons) add(each);
+    for (const RegId each : other.depends_on) add(each);
     if (other.base != ptx::kNone) add(other.base);
     comparisons.insert(comparisons.end(), other.comparisons.begin(), other.comparisons.end());
-    is_unknown |= comparisons.size() > kMostReasons;
+    is_unknown |= comparisons.size() > kMaxDependences;
   }
   void add(RegId reg) {
-    const auto place = std::ranges::lower_bound(reasons, reg);
-    if (place == reasons.end() || *place != reg) reasons.insert(place, reg);
-    is_unknown |= reasons.size() > kMostReasons;
+    const auto place = std::ranges::lower_bound(depends_on, reg);
+    if (place == depends_on.end() || *place != reg) depends_on.insert(place, reg);
+    is_unknown |= depends_on.size() > kMaxDependences;
   }
 };
 
@@ -60,7 +60,7 @@ struct Comparison {
   ptx::Comparison relation = ptx::Comparison::none;  // of x to y
   bool is_signed = false;
   unsigned bits = 0;
-  ByLane x{}, y{};
+  LaneValues x{}, y{};
 };
 
 // The values x with `x relation y`, as `first` and how many follow it, modulo 2^bits.
@@ -97,7 +97,7 @@ std::optional<Range> range_of(ptx::Comparison relation, bool is_signed, unsigned
 }
 
 // The relation of y to x where `relation` is that of x to y.
-ptx::Comparison turned(ptx::Comparison relation) {
+ptx::Comparison swapped(ptx::Comparison relation) {
   using ptx::Comparison;
   static constexpr std::pair<Comparison, Comparison> kPairs[] = {{Comparison::lt, Comparison::gt},
                                                                  {Comparison::le, Comparison::ge},
@@ -142,7 +142,7 @@ class Round {
         function_(image_.module->functions[static_cast<size_t>(frame_.function - image_.functions.data())]),
         mask_(fragment.mask),
         values_(frame_.values, frame_.values + size_t{frame_.function->frame_units} * kUnitBytes),
-        old_frame_(warp.frame),
+        saved_frame_(warp.frame),
         carry_(warp.carry),
         pc_(warp.pc),
         active_(warp.active) {
@@ -155,15 +155,15 @@ class Round {
     warp_.carry = carry_;
     warp_.pc = pc_;
     warp_.active = active_;
-    if (old_frame_) bind(warp_, old_frame_);
+    if (saved_frame_) bind(warp_, saved_frame_);
   }
   Round(const Round&) = delete;
   Round& operator=(const Round&) = delete;
 
   // On to `pc`, whatever is on the way.
-  bool go_to(uint32_t from, uint32_t pc) {
+  bool run_to(uint32_t from, uint32_t pc) {
     for (size_t steps = 0; from != pc; ++steps)
-      if (steps == kMostSteps || !step(from)) return false;
+      if (steps == kMaxSteps || !step(from)) return false;
     return true;
   }
 
@@ -171,27 +171,27 @@ class Round {
     // Once to know what a round writes, and once more from the same begin.
     const std::vector<uint8_t> begin(frame_.values, frame_.values + values_.size());
     const uint32_t carry = warp_.carry;
-    const auto go_round = [&] {
+    const auto run_round = [&] {
       uint32_t at = pc;
       loop_ = {};
       size_t steps = 0;
       do {
-        if (++steps > kMostSteps || !step(at)) return false;
+        if (++steps > kMaxSteps || !step(at)) return false;
       } while (at != pc);
       return true;
     };
-    if (!go_round()) return std::nullopt;
-    const std::map<RegId, Made> written = std::move(made_);
+    if (!run_round()) return std::nullopt;
+    const std::map<RegId, Dependence> written = std::move(dependences_);
     std::memcpy(frame_.values, begin.data(), begin.size());
     warp_.carry = carry;
-    made_.clear();
+    dependences_.clear();
     comparisons_.clear();
     decisions_ = {};
-    for (const auto& [reg, unused] : written) made_[reg] = {.base = reg, .reasons = {}, .comparisons = {}};
+    for (const auto& [reg, unused] : written) dependences_[reg] = {.base = reg, .depends_on = {}, .comparisons = {}};
     traces_ = true;
-    for (const auto& [reg, unused] : written) begin_values_[reg] = value(reg);
-    if (!go_round() || loop_.steps == 0) return std::nullopt;
-    return settle() ? std::optional(loop_) : std::nullopt;
+    for (const auto& [reg, unused] : written) initial_values_[reg] = value(reg);
+    if (!run_round() || loop_.steps == 0) return std::nullopt;
+    return count_rounds() ? std::optional(loop_) : std::nullopt;
   }
 
  private:
@@ -200,8 +200,8 @@ class Round {
     return type == ptx::Type::pred ? 1 : 8 * static_cast<unsigned>(ptx::byte_width(type));
   }
 
-  ByLane value(RegId reg) const {
-    ByLane all{};
+  LaneValues value(RegId reg) const {
+    LaneValues all{};
     const uint8_t* const values = frame_.values + size_t{slots_.at(reg)} * kUnitBytes;
     if (bits_of(reg) == 1) {
       uint32_t lanes;
@@ -215,16 +215,16 @@ class Round {
     return all;
   }
 
-  bool is_same(const ByLane& a, const ByLane& b) const {
+  bool is_same(const LaneValues& a, const LaneValues& b) const {
     bool same = true;
     for_lanes(mask_, [&](unsigned lane) { same &= a[lane] == b[lane]; });
     return same;
   }
 
   // What no round writes is a constant here.
-  Made made(RegId reg) const {
-    const auto found = made_.find(reg);
-    return found == made_.end() ? Made{} : found->second;
+  Dependence dependence_of(RegId reg) const {
+    const auto found = dependences_.find(reg);
+    return found == dependences_.end() ? Dependence{} : found->second;
   }
 
   void collect(const ptx::Operand& operand, std::vector<RegId>& regs) const {
@@ -246,7 +246,7 @@ class Round {
     uint32_t exec = mask_;
     if (code.guard != kNoRef) {
       exec &= *at<const uint32_t>(warp_, code.guard) ^ code.guard_flip;
-      if (traces_) decisions_.join(made(instruction.guard.reg));
+      if (traces_) decisions_.join(dependence_of(instruction.guard.reg));
     }
     ++loop_.steps;
     warp_.pc = pc;
@@ -277,34 +277,34 @@ class Round {
         // The place that it reads must stay, and must have been read before: another one may be no memory of the
         // launch.
         if (instruction.op != ptx::Op::ld || !has_been_read(code)) return false;
-        for (const RegId reg : sources_of(instruction)) decisions_.join(made(reg));
+        for (const RegId reg : sources_of(instruction)) decisions_.join(dependence_of(reg));
         break;
       default:
         return false;
     }
-    ByLane x{}, y{};
+    LaneValues x{}, y{};
     const auto operands = function_.operands(instruction);
     const bool compares = instruction.op == ptx::Op::setp && operands.size() >= 3;
     if (traces_ && compares) {
       x = number(operands[1], instruction);
       y = number(operands[2], instruction);
     }
-    Made result = result_of(instruction, x, y);
+    Dependence result = result_of(instruction, x, y);
     result.is_unknown |= exec != mask_;
     code.run(warp_, code, exec);
     for (const RegId reg : results_of(instruction)) {
-      made_[reg] = result;
-      made_[reg].is_unknown |= bits_of(reg) > 64 || function_.registers[reg].vector != 1;
+      dependences_[reg] = result;
+      dependences_[reg].is_unknown |= bits_of(reg) > 64 || function_.registers[reg].vector != 1;
     }
     return !warp_.cta->stopped;
   }
 
   bool has_been_read(const Code& code) const {
     if (code.space == ptx::Space::param || code.space == ptx::Space::constant) return true;
-    const auto has = [&](const std::vector<Look>& looks) {
-      return std::ranges::find(looks, warp_.pc, &Look::pc) != looks.end();
+    const auto has = [&](const std::vector<PolledRead>& polled_reads) {
+      return std::ranges::find(polled_reads, warp_.pc, &PolledRead::pc) != polled_reads.end();
     };
-    return has(warp_.search->looks) || has(warp_.search->cycle_looks);
+    return has(warp_.search->polled_reads) || has(warp_.search->cycle_reads);
   }
 
   std::vector<RegId> results_of(const ptx::Instruction& instruction) const {
@@ -318,20 +318,22 @@ class Round {
     return regs;
   }
 
-  ByLane number(const ptx::Operand& operand, const ptx::Instruction& instruction) const {
+  LaneValues number(const ptx::Operand& operand, const ptx::Instruction& instruction) const {
     if (operand.kind == OperandKind::reg) return value(operand.id);
-    ByLane all{};
+    LaneValues all{};
     if (operand.kind != OperandKind::integer) return all;
     const unsigned bits = 8 * static_cast<unsigned>(ptx::byte_width(instruction.type()));
     all.fill(bits >= 64 ? operand.value : operand.value & ((uint64_t{1} << bits) - 1));
     return all;
   }
 
-  Made result_of(const ptx::Instruction& instruction, const ByLane& x, const ByLane& y) {
+  Dependence result_of(const ptx::Instruction& instruction, const LaneValues& x, const LaneValues& y) {
     const auto operands = function_.operands(instruction);
-    const auto of = [&](size_t i) { return operands[i].kind == OperandKind::reg ? made(operands[i].id) : Made{}; };
+    const auto of = [&](size_t i) {
+      return operands[i].kind == OperandKind::reg ? dependence_of(operands[i].id) : Dependence{};
+    };
     const bool is_plain = results_of(instruction).size() == 1 && operands[0].kind == OperandKind::reg;
-    Made result;
+    Dependence result;
     switch (instruction.op) {
       case ptx::Op::addc:
       case ptx::Op::subc:
@@ -347,7 +349,7 @@ class Round {
             ptx::facts_of(function_, instruction).saturates ||
             bits_of(operands[0].id) != 8 * ptx::byte_width(instruction.type()))
           break;
-        Made one = of(1), other = of(2);
+        Dependence one = of(1), other = of(2);
         if (instruction.op == ptx::Op::add && one.base == ptx::kNone) std::swap(one, other);
         if (one.base == ptx::kNone || other.base != ptx::kNone || bits_of(one.base) != bits_of(operands[0].id)) break;
         one.join(other);
@@ -355,20 +357,20 @@ class Round {
       }
       case ptx::Op::setp: {
         if (operands.size() < 3) break;
-        const Made one = of(1), other = of(2);
+        const Dependence one = of(1), other = of(2);
         const auto is_number = [&](size_t i) {
           return operands[i].kind == OperandKind::reg || operands[i].kind == OperandKind::integer;
         };
         if ((one.base == ptx::kNone && other.base == ptx::kNone) || !is_number(1) || !is_number(2)) break;
         const bool turns = one.base == ptx::kNone;
-        const Made &moves = turns ? other : one, &stays = turns ? one : other;
+        const Dependence &moves = turns ? other : one, &stays = turns ? one : other;
         const unsigned bits = 8 * static_cast<unsigned>(ptx::byte_width(instruction.type()));
         if (stays.base != ptx::kNone || !is_integer(instruction.type()) || bits_of(moves.base) != bits) break;
         const ptx::Comparison relation = ptx::comparison_of(function_, instruction);
-        comparisons_.push_back({moves.base, turns ? turned(relation) : relation, is_signed_integer(instruction.type()),
+        comparisons_.push_back({moves.base, turns ? swapped(relation) : relation, is_signed_integer(instruction.type()),
                                 bits, turns ? y : x, turns ? x : y});
-        for (const Made* each : {&moves, &stays}) {
-          Made without_base = *each;
+        for (const Dependence* each : {&moves, &stays}) {
+          Dependence without_base = *each;
           without_base.base = ptx::kNone;
           result.join(without_base);
         }
@@ -379,14 +381,14 @@ class Round {
       default:
         break;
     }
-    for (const RegId reg : sources_of(instruction)) result.join(made(reg));
+    for (const RegId reg : sources_of(instruction)) result.join(dependence_of(reg));
     return result;
   }
 
   // Everything that the decisions depend on stays as it is, or is compared: then the rounds are counted.
-  bool settle() {
-    loop_.rounds = CountedLoop::kForEver;
-    std::vector<RegId> wanted = decisions_.reasons, seen;
+  bool count_rounds() {
+    loop_.rounds = CountedLoop::kEndless;
+    std::vector<RegId> wanted = decisions_.depends_on, seen;
     std::vector<size_t> compared = decisions_.comparisons;
     if (decisions_.is_unknown) return false;
     std::vector<bool> done(comparisons_.size());
@@ -396,10 +398,10 @@ class Round {
         wanted.pop_back();
         if (std::ranges::find(seen, reg) != seen.end()) continue;
         seen.push_back(reg);
-        const Made end = made(reg);
-        const bool stays = is_same(value(reg), begin_values_.at(reg));
+        const Dependence end = dependence_of(reg);
+        const bool stays = is_same(value(reg), initial_values_.at(reg));
         if (end.is_unknown || !stays || (end.base != ptx::kNone && end.base != reg)) return false;
-        wanted.insert(wanted.end(), end.reasons.begin(), end.reasons.end());
+        wanted.insert(wanted.end(), end.depends_on.begin(), end.depends_on.end());
         compared.insert(compared.end(), end.comparisons.begin(), end.comparisons.end());
       } else if (!compared.empty()) {
         const size_t index = compared.back();
@@ -407,9 +409,9 @@ class Round {
         if (done[index]) continue;
         done[index] = true;
         const Comparison& each = comparisons_[index];
-        const Made end = made(each.base);
-        if (end.is_unknown || end.base != each.base || !count(each)) return false;
-        wanted.insert(wanted.end(), end.reasons.begin(), end.reasons.end());
+        const Dependence end = dependence_of(each.base);
+        if (end.is_unknown || end.base != each.base || !count_comparison(each)) return false;
+        wanted.insert(wanted.end(), end.depends_on.begin(), end.depends_on.end());
         compared.insert(compared.end(), end.comparisons.begin(), end.comparisons.end());
       } else {
         return true;
@@ -417,8 +419,8 @@ class Round {
     }
   }
 
-  bool count(const Comparison& each) {
-    const ByLane begin = begin_values_.at(each.base), end = value(each.base);
+  bool count_comparison(const Comparison& each) {
+    const LaneValues begin = initial_values_.at(each.base), end = value(each.base);
     const uint64_t all = each.bits >= 64 ? ~uint64_t{0} : (uint64_t{1} << each.bits) - 1;
     bool is_known = true;
     for_lanes(mask_, [&](unsigned lane) {
@@ -435,7 +437,7 @@ class Round {
       const auto rounds = was_in ? first_below((place + step - static_cast<uint64_t>(range->length)) & all, step,
                                                each.bits, whole - range->length)
                                  : first_below((place + step) & all, step, each.bits, range->length);
-      if (rounds && *rounds != CountedLoop::kForEver) loop_.rounds = std::min(loop_.rounds, *rounds + 1);
+      if (rounds && *rounds != CountedLoop::kEndless) loop_.rounds = std::min(loop_.rounds, *rounds + 1);
     });
     return is_known;
   }
@@ -447,16 +449,16 @@ class Round {
   const ptx::Function& function_;
   const uint32_t mask_;
   const std::vector<uint8_t> values_;
-  Frame* const old_frame_;
+  Frame* const saved_frame_;
   const uint32_t carry_, pc_, active_;
   std::map<RegId, uint32_t> slots_;
 
   bool traces_ = false;
   CountedLoop loop_;
-  std::map<RegId, Made> made_;
-  std::map<RegId, ByLane> begin_values_;
+  std::map<RegId, Dependence> dependences_;
+  std::map<RegId, LaneValues> initial_values_;
   std::vector<Comparison> comparisons_;
-  Made decisions_;
+  Dependence decisions_;
 };
 
 }  // namespace
@@ -472,7 +474,7 @@ std::optional<uint64_t> first_below(uint64_t start, uint64_t step, unsigned bits
 std::optional<CountedLoop> find_counted_loop(Warp& warp, const Fragment& fragment, uint32_t from, uint32_t pc) {
   if (fragment.wait != Wait::none) return std::nullopt;
   Round round(warp, fragment);
-  return round.go_to(from, pc) ? round.find(pc) : std::nullopt;
+  return round.run_to(from, pc) ? round.find(pc) : std::nullopt;
 }
 
 }  // namespace ptxkit::emulator

@@ -16,12 +16,12 @@ struct Warp;
 struct Fragment;
 
 struct CountedLoop {
-  static constexpr uint64_t kForEver = ~uint64_t{0};
-  uint64_t rounds = 0;  // that are the same, at least; or kForEver
+  static constexpr uint64_t kEndless = ~uint64_t{0};
+  uint64_t rounds = 0;  // that are the same, at least; or kEndless
   uint64_t steps = 0;   // warp instructions of a round
 
   // At least as many warp instructions follow.
-  bool lasts(uint64_t warp_instructions) const { return rounds == kForEver || rounds >= warp_instructions / steps + 1; }
+  bool lasts(uint64_t warp_instructions) const { return rounds == kEndless || rounds >= warp_instructions / steps + 1; }
 };
 
 // The loop through `pc`, to which the lanes of `fragment`, which are at `from`, come first; nothing where they do not

@@ -12,13 +12,13 @@ namespace ptxkit::emulator {
 
 namespace {
 
-constexpr uint64_t kFirstSearch = 1u << 20;  // steps of the launch before the first search
-constexpr uint64_t kSearchAgain = 1u << 22;  // steps after a search that found a change
-constexpr uint64_t kShareOfSearch = 8;       // a search without a result takes 1 / this of the steps so far
-constexpr size_t kMostAnchors = 32, kMostLooks = 8;
+constexpr uint64_t kFirstSearch = 1u << 20;     // steps of the launch before the first search
+constexpr uint64_t kSearchInterval = 1u << 22;  // steps after a search that found a change
+constexpr uint64_t kSearchFraction = 8;         // a search without a result takes 1 / this of the steps so far
+constexpr size_t kMaxAnchors = 32, kMaxPolledReads = 8;
 constexpr std::string_view kHigherLimit =
     "an endless loop, or a long computation that needs a higher limit (max_idle_steps, --max-idle-steps)";
-constexpr uint32_t kFirstCount = 16;  // labels after which registers that come back have done so, as a rule
+constexpr uint32_t kFirstAnchorLabels = 16;  // labels after which registers that come back have done so, as a rule
 constexpr uint8_t kReachesExit = 1, kReachesReturn = 2;
 
 Effect effect_of(const ptx::Function& function, const ptx::Instruction& instruction, const Code& code) {
@@ -85,10 +85,10 @@ Effect effect_of(const ptx::Function& function, const ptx::Instruction& instruct
 }
 
 // Marks the instructions from which an exit, or the end of the function, can be reached.
-void find_ways(const ProgramImage& image, std::vector<uint8_t>& ways) {
+void find_reachable_ends(const ProgramImage& image, std::vector<uint8_t>& reachable_ends) {
   const auto count = static_cast<uint32_t>(image.codes.size());
-  ways.assign(count, 0);
-  const auto at = [&](uint32_t pc) { return pc < count ? ways[pc] : uint8_t{kReachesExit | kReachesReturn}; };
+  reachable_ends.assign(count, 0);
+  const auto at = [&](uint32_t pc) { return pc < count ? reachable_ends[pc] : uint8_t{kReachesExit | kReachesReturn}; };
   for (bool changes = true; changes;) {
     changes = false;
     for (uint32_t pc = count; pc-- > 0;) {
@@ -126,8 +126,8 @@ void find_ways(const ProgramImage& image, std::vector<uint8_t>& ways) {
           goes_on = true;
       }
       if (goes_on) reached |= at(pc + 1);
-      changes |= (reached & ~ways[pc]) != 0;
-      ways[pc] |= reached;
+      changes |= (reached & ~reachable_ends[pc]) != 0;
+      reachable_ends[pc] |= reached;
     }
   }
 }
@@ -143,17 +143,17 @@ void prepare(Launch& launch) {
                                         ? effect_of(function, function.instructions[site.instruction], image.codes[pc])
                                         : Effect::none);
     }
-    find_ways(image, launch.hang.ways);
+    find_reachable_ends(image, launch.hang.reachable_ends);
   });
 }
 
 bool can_end(const Launch& launch, const Fragment& fragment) {
-  uint8_t ways = launch.hang.ways[fragment.pc];
+  uint8_t reachable_ends = launch.hang.reachable_ends[fragment.pc];
   for (const Frame* frame = fragment.frame; frame; frame = frame->caller) {
-    if (ways & kReachesExit) return true;
-    if (!(ways & kReachesReturn)) return false;
+    if (reachable_ends & kReachesExit) return true;
+    if (!(reachable_ends & kReachesReturn)) return false;
     if (!frame->caller) return true;
-    ways = launch.hang.ways[frame->return_pc];
+    reachable_ends = launch.hang.reachable_ends[frame->return_pc];
   }
   return true;
 }
@@ -186,7 +186,7 @@ std::vector<uint8_t> state_of(const Warp& warp, const Fragment& fragment) {
         continue;
       }
       const size_t bytes = std::max<size_t>(2, ptx::byte_width(registers[id].type));
-      if (mask == kFull)
+      if (mask == kAllLanes)
         put(values, bytes * kLanes);
       else
         for_lanes(mask, [&](unsigned lane) { put(values + lane * bytes, bytes); });
@@ -202,19 +202,20 @@ uint32_t waiting_lanes(const Warp& warp) {
   return lanes;
 }
 
-std::string look_text(Warp& warp, const Look& look) {
+std::string polled_read_text(Warp& warp, const PolledRead& read) {
   Fault place;
-  name_object(warp, look.space, look.address, place);
+  name_object(warp, read.space, read.address, place);
   return fmt::format("{} (line {})",
-                     place.object.empty() ? fmt::format("{:#x}", look.address)
+                     place.object.empty() ? fmt::format("{:#x}", read.address)
                                           : fmt::format("'{}' + {}", place.object, place.object_offset),
-                     line_of(*warp.cta->launch->image, look.pc));
+                     line_of(*warp.cta->launch->image, read.pc));
 }
 
 // "reads 'flag' + 0 (line 12)"; empty if the cycle reads no memory.
-std::string looks_text(Warp& warp) {
+std::string polled_reads_text(Warp& warp) {
   std::string text;
-  for (const Look& look : warp.search->cycle_looks) text += (text.empty() ? "" : ", ") + look_text(warp, look);
+  for (const PolledRead& read : warp.search->cycle_reads)
+    text += (text.empty() ? "" : ", ") + polled_read_text(warp, read);
   return text;
 }
 
@@ -225,11 +226,11 @@ const Anchor* counting_anchor(const Warp& warp, const Fragment& fragment) {
   return nullptr;
 }
 
-enum class Ending : uint8_t { never, after_limit, unknown };
+enum class LoopEnd : uint8_t { never, after_limit, unknown };
 
 // Of what loops. That the limit will be met is known only where nothing but loops that count, which store nothing,
 // runs.
-Ending ending_of(const std::vector<Cta*>& running) {
+LoopEnd loop_end_of(const std::vector<Cta*>& running) {
   bool ends_late = false, repeats = false;
   for (Cta* cta : running)
     for (auto& warp : cta->warps) {
@@ -242,12 +243,12 @@ Ending ending_of(const std::vector<Cta*>& running) {
           continue;
         }
         const auto loop = find_counted_loop(*warp, each, each.pc, anchor->pc);
-        if (!loop) return Ending::unknown;
-        ends_late |= loop->rounds != CountedLoop::kForEver;
+        if (!loop) return LoopEnd::unknown;
+        ends_late |= loop->rounds != CountedLoop::kEndless;
       }
     }
-  if (!ends_late) return Ending::never;
-  return repeats ? Ending::unknown : Ending::after_limit;
+  if (!ends_late) return LoopEnd::never;
+  return repeats ? LoopEnd::unknown : LoopEnd::after_limit;
 }
 
 // What the lanes do, which do not wait.
@@ -260,7 +261,7 @@ std::string loop_text(Warp& warp, uint32_t lanes) {
   const uint32_t line = line_of(image, warp.search->pc);
   if (!loop)
     return fmt::format("{} come back to line {} with the same registers, and no thread changes memory", who, line);
-  if (loop->rounds == CountedLoop::kForEver)
+  if (loop->rounds == CountedLoop::kEndless)
     return fmt::format(
         "{} never leave the loop at line {}: what a round does to their registers changes no branch in it, and no "
         "thread "
@@ -282,8 +283,8 @@ std::vector<Stuck> stuck_lanes(const std::vector<Cta*>& running) {
       if (!warp->live) continue;
       const uint32_t cycling = warp->search ? warp->search->cycling() & warp->live & ~waiting_lanes(*warp) : 0;
       if (cycling) {
-        const auto& looks = warp->search->cycle_looks;
-        all.push_back({warp.get(), false, looks.empty() ? warp->search->pc : looks.front().pc, cycling});
+        const auto& polled_reads = warp->search->cycle_reads;
+        all.push_back({warp.get(), false, polled_reads.empty() ? warp->search->pc : polled_reads.front().pc, cycling});
       }
       for (const Fragment& each : warp->fragments)
         if (each.wait != Wait::none) all.push_back({warp.get(), true, each.pc, each.mask});
@@ -293,37 +294,38 @@ std::vector<Stuck> stuck_lanes(const std::vector<Cta*>& running) {
 }
 
 bool report_hang(Launch& launch, const std::vector<Cta*>& running) {
-  constexpr size_t kMostListed = 6;
+  constexpr size_t kMaxListed = 6;
   const std::vector<Stuck> all = stuck_lanes(running);
   if (all.empty() || all.front().waits) return false;  // no lane is running: report_deadlock says more
   const Stuck& first = all.front();
   Warp& warp = *first.warp;
-  const Ending ending = ending_of(running);
-  if (ending == Ending::unknown) return false;
-  const bool ends_late = ending == Ending::after_limit;
+  const LoopEnd ending = loop_end_of(running);
+  if (ending == LoopEnd::unknown) return false;
+  const bool ends_late = ending == LoopEnd::after_limit;
   std::string message = loop_text(warp, first.lanes);
   if (ends_late)
     message +=
         fmt::format("; for more than {} warp instructions nothing is stored to memory that other threads see, {}",
                     launch.options.max_idle_steps, kHigherLimit);
-  if (const std::string looks = looks_text(warp); !looks.empty()) message += "; they wait for " + looks;
+  if (const std::string polled_reads = polled_reads_text(warp); !polled_reads.empty())
+    message += "; they wait for " + polled_reads;
   std::string others;
-  for (size_t i = 1; i < all.size() && i <= kMostListed; ++i) {
+  for (size_t i = 1; i < all.size() && i <= kMaxListed; ++i) {
     const auto& id = all[i].warp->cta->id;
     others += fmt::format("{}block ({},{},{}) warp {} lanes {:#010x} {} {}", others.empty() ? "" : "; ", id[0], id[1],
                           id[2], all[i].warp->index, all[i].lanes, all[i].waits ? "wait at" : "loop at",
                           where_text(launch, all[i].pc));
   }
-  if (all.size() > kMostListed + 1) others += fmt::format("; and {} more", all.size() - kMostListed - 1);
+  if (all.size() > kMaxListed + 1) others += fmt::format("; and {} more", all.size() - kMaxListed - 1);
   if (!others.empty()) message += "; elsewhere: " + others;
   FaultDetail detail{.kind = ends_late ? FaultKind::no_progress : FaultKind::endless_loop,
                      .message = std::move(message),
                      .lane = static_cast<unsigned>(std::countr_zero(first.lanes))};
-  if (!warp.search->cycle_looks.empty()) {
-    const Look& look = warp.search->cycle_looks.front();
+  if (!warp.search->cycle_reads.empty()) {
+    const PolledRead& read = warp.search->cycle_reads.front();
     detail.has_address = true;
-    detail.space = look.space;
-    detail.address = look.address;
+    detail.space = read.space;
+    detail.address = read.address;
   }
   // The other side of the wait: lanes in another loop, before lanes that only wait.
   if (all.size() > 1) {
@@ -346,9 +348,9 @@ bool report_hang(Launch& launch, const std::vector<Cta*>& running) {
 
 void CycleSearch::forget() {
   anchors.clear();
-  quiet = at_barriers = 0;
-  looks.clear();
-  cycle_looks.clear();
+  in_cycle = in_barrier_cycle = 0;
+  polled_reads.clear();
+  cycle_reads.clear();
   pc = 0xffffffff;
 }
 
@@ -372,7 +374,7 @@ void schedule_search(Launch& launch, uint64_t total) {
   }
   prepare(launch);
   ++hang.version;
-  hang.next = total + std::max(kFirstSearch, total) / kShareOfSearch;
+  hang.next = total + std::max(kFirstSearch, total) / kSearchFraction;
   hang.active = true;
 }
 
@@ -386,22 +388,22 @@ void note_change(Cta& cta) {
   if (!hang.active) return;
   hang.active = false;
   hang.gap = kFirstSearch;
-  hang.next = cta.launch->steps + kSearchAgain;
+  hang.next = cta.launch->steps + kSearchInterval;
 }
 
 void note_private_change(Warp& warp) {
   if (warp.search) warp.search->forget();
 }
 
-void note_look(Warp& warp, const Code& code, uint32_t mask, const uint64_t* addresses) {
+void note_polled_read(Warp& warp, const Code& code, uint32_t mask, const uint64_t* addresses) {
   if (!warp.search) return;
-  auto& looks = warp.search->looks;
-  if (looks.size() >= kMostLooks || code.space == ptx::Space::local || code.space == ptx::Space::param ||
+  auto& polled_reads = warp.search->polled_reads;
+  if (polled_reads.size() >= kMaxPolledReads || code.space == ptx::Space::local || code.space == ptx::Space::param ||
       code.space == ptx::Space::constant)
     return;
   const auto lane = static_cast<uint32_t>(std::countr_zero(mask));
-  if (std::ranges::find(looks, warp.pc, &Look::pc) == looks.end())
-    looks.push_back(
+  if (std::ranges::find(polled_reads, warp.pc, &PolledRead::pc) == polled_reads.end())
+    polled_reads.push_back(
         {warp.pc, lane, code.space == ptx::Space::shared_cluster ? ptx::Space::shared : code.space, addresses[lane]});
 }
 
@@ -410,14 +412,14 @@ void note_label(Warp& warp, const Fragment& fragment, uint32_t pc) {
   if ((fragment.mask & ~search.cycling()) == 0) return;
   auto anchor = std::ranges::find(search.anchors, fragment.mask, &Anchor::mask);
   if (anchor == search.anchors.end()) {
-    if (search.anchors.size() >= kMostAnchors) search.anchors.erase(search.anchors.begin());
+    if (search.anchors.size() >= kMaxAnchors) search.anchors.erase(search.anchors.begin());
     anchor = search.anchors.emplace(search.anchors.end());
     anchor->mask = fragment.mask;
   } else if (anchor->pc == pc && anchor->state == state_of(warp, fragment)) {
-    (anchor->barriers == search.barriers ? search.quiet : search.at_barriers) |= fragment.mask;
+    (anchor->barriers == search.barriers ? search.in_cycle : search.in_barrier_cycle) |= fragment.mask;
     if (search.pc == 0xffffffff) {
       search.pc = pc;
-      search.cycle_looks = search.looks;
+      search.cycle_reads = search.polled_reads;
     }
     return;
   }
@@ -425,13 +427,13 @@ void note_label(Warp& warp, const Fragment& fragment, uint32_t pc) {
   // Of several workers none sees what the lanes of the others do in the meantime.
   const Launch& launch = *warp.cta->launch;
   const uint64_t most_steps = launch.hang.workers > 1 ? 0 : launch.options.max_idle_steps;
-  const bool tries_to_count = anchor->limit >= kFirstCount;
+  const bool tries_to_count = anchor->limit >= kFirstAnchorLabels;
   if (const auto loop = tries_to_count ? find_counted_loop(warp, fragment, pc, pc) : std::nullopt;
-      loop && (most_steps == 0 ? loop->rounds == CountedLoop::kForEver : loop->lasts(most_steps))) {
-    search.quiet |= fragment.mask;
+      loop && (most_steps == 0 ? loop->rounds == CountedLoop::kEndless : loop->lasts(most_steps))) {
+    search.in_cycle |= fragment.mask;
     if (search.pc == 0xffffffff) {
       search.pc = pc;
-      search.cycle_looks = search.looks;
+      search.cycle_reads = search.polled_reads;
     }
     anchor->pc = pc;
     anchor->state.clear();
@@ -442,7 +444,7 @@ void note_label(Warp& warp, const Fragment& fragment, uint32_t pc) {
   anchor->limit *= 2;
   anchor->barriers = search.barriers;
   anchor->state = state_of(warp, fragment);
-  search.looks.clear();
+  search.polled_reads.clear();
 }
 
 void note_collective(Warp& warp, const Code&, uint32_t members) {
@@ -471,11 +473,11 @@ bool begin_searched_turn(Warp& warp) {
   return true;
 }
 
-bool is_stuck(Cta& cta, LetTimeOut let_time_out) {
+bool is_stuck(Cta& cta, TimeOutWaits time_out_waits) {
   const uint64_t version = cta.launch->hang.version;
   bool passes_barriers = false, polls = false;
   for (auto& warp : cta.warps)
-    if (warp->live && warp->search) passes_barriers |= (warp->search->at_barriers & warp->live) != 0;
+    if (warp->live && warp->search) passes_barriers |= (warp->search->in_barrier_cycle & warp->live) != 0;
   for (auto& warp : cta.warps) {
     if (!warp->live) continue;
     const bool is_current = warp->search && warp->search->version == version;
@@ -483,13 +485,13 @@ bool is_stuck(Cta& cta, LetTimeOut let_time_out) {
     if (warp->live & ~cycling & ~(passes_barriers ? 0 : waiting_lanes(*warp))) return false;
     for (const Fragment& each : warp->fragments) polls |= each.wait == Wait::mbarrier;
   }
-  return !polls || !let_time_out(cta);
+  return !polls || !time_out_waits(cta);
 }
 
-void consider_hang(Launch& launch, unsigned worker, const std::vector<Cta*>& running, LetTimeOut let_time_out) {
+void check_for_hang(Launch& launch, unsigned worker, const std::vector<Cta*>& running, TimeOutWaits time_out_waits) {
   HangSearch& hang = launch.hang;
   const uint64_t version = hang.version;
-  if (!std::ranges::all_of(running, [&](Cta* cta) { return is_stuck(*cta, let_time_out); })) return;
+  if (!std::ranges::all_of(running, [&](Cta* cta) { return is_stuck(*cta, time_out_waits); })) return;
   const std::lock_guard lock(launch.hang_mutex);
   if (!hang.active || hang.version != version || launch.stop) return;
   hang.stuck_at[worker] = version + 1;

@@ -25,7 +25,7 @@ void schedule_search(Launch& launch, uint64_t total);
 void note_change(Cta& cta);
 void note_private_change(Warp& warp);
 // During a search: this warp reads memory.
-void note_look(Warp& warp, const Code& code, uint32_t mask, const uint64_t* addresses);
+void note_polled_read(Warp& warp, const Code& code, uint32_t mask, const uint64_t* addresses);
 // During a search: a fragment is at a label; a collective of `members` runs.
 void note_label(Warp& warp, const Fragment& fragment, uint32_t pc);
 void note_collective(Warp& warp, const Code& code, uint32_t members);
@@ -33,12 +33,12 @@ void note_collective(Warp& warp, const Code& code, uint32_t members);
 // Begins a warp's turn during a search. Returns false if the warp can never end, which it has then reported.
 bool begin_searched_turn(Warp& warp);
 // Lets the mbarrier waits of a CTA time out and test again. Returns false if it has none or has timed out too often.
-using LetTimeOut = bool (*)(Cta& cta);
+using TimeOutWaits = bool (*)(Cta& cta);
 // Whether no live lane of the CTA can make progress, time-outs included.
-bool is_stuck(Cta& cta, LetTimeOut let_time_out);
+bool is_stuck(Cta& cta, TimeOutWaits time_out_waits);
 // Ends the launch with a fault if all of it is stuck. Each worker calls it with the CTAs that it runs when those are
 // stuck and no further CTA can begin.
-void consider_hang(Launch& launch, unsigned worker, const std::vector<Cta*>& running, LetTimeOut let_time_out);
+void check_for_hang(Launch& launch, unsigned worker, const std::vector<Cta*>& running, TimeOutWaits time_out_waits);
 // Whether the launch has run too long without a store.
 bool is_idle(Launch& launch, Warp& warp);
 

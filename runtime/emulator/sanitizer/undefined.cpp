@@ -137,7 +137,7 @@ uint32_t predicate_lanes(Warp& warp, const Code& code) {
     return test | (code.sub ? uc : 0);
   }
   uint32_t a = *at<uint32_t>(warp, code.a) ^ static_cast<uint32_t>(code.immediate);
-  uint32_t b = *at<uint32_t>(warp, code.b) ^ (code.register_bytes ? kFull : 0u);
+  uint32_t b = *at<uint32_t>(warp, code.b) ^ (code.register_bytes ? kAllLanes : 0u);
   if (code.sub == 1) return (ua | ub) & (a | ua) & (b | ub);
   if (code.sub == 2) return (ua | ub) & (~a | ua) & (~b | ub);
   return ua | ub;

@@ -12,7 +12,7 @@ namespace ptxkit::emulator {
 namespace {
 
 constexpr uint64_t kCopyWordBytes = 8;
-constexpr size_t kMostRanges = 32, kRangesInText = 3;
+constexpr size_t kMaxRanges = 32, kRangesInText = 3;
 
 // Returns "'tile' + 4 of .shared" and sets `object` to the object's name.
 std::string place_text(const Warp& warp, const Origin& origin, std::string& object) {
@@ -41,7 +41,7 @@ uint16_t UndefinedOutputs::cause_of(Warp& warp, const OutputStore& store, bool p
   const auto [it, is_new] =
       number_of_.try_emplace(Key{warp.pc, origin ? origin->pc : 0xffffffff, computed, partial && !computed}, 0);
   if (!is_new) return it->second;
-  if (causes_.size() == kMostCauses) return 0;
+  if (causes_.size() == kMaxCauses) return 0;
   Cause cause;
   cause.pc = warp.pc;
   cause.cta_turn = warp.cta->turn;
@@ -118,7 +118,7 @@ Fault UndefinedOutputs::fault_of(const Launch& launch, uint32_t object, std::spa
   std::string where;
   for (const Range& range : ranges) {
     fault.undefined.bytes += range.size_bytes;
-    if (++fault.undefined.range_count > kMostRanges) continue;
+    if (++fault.undefined.range_count > kMaxRanges) continue;
     const uint64_t first = range.begin - buffer.begin;
     fault.undefined.ranges.push_back({first, range.size_bytes});
     if (fault.undefined.range_count > kRangesInText) continue;

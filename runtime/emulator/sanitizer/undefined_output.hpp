@@ -52,7 +52,7 @@ class UndefinedOutputs {
 
  private:
   static constexpr uint64_t kPageBytes = 4096;
-  static constexpr size_t kMostCauses = 0xffff;
+  static constexpr size_t kMaxCauses = 0xffff;
 
   // The instruction that stored undefined bits, and their origin.
   struct Cause {

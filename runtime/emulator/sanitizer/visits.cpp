@@ -12,7 +12,7 @@ Visit* visit_of(Warp& warp, unsigned lane, bool has_address, Address address) {
   const VisitKey key{warp.cta->turn, warp.index * kLanes + lane, warp.pc, has_address, address};
   const auto found = launch.visits.find(key);
   if (found != launch.visits.end()) return &found->second;
-  if (launch.visits.size() >= kMostVisits) return nullptr;
+  if (launch.visits.size() >= kMaxVisits) return nullptr;
   Visit& visit = launch.visits[key];
   visit.line = launch.visitable[launch.visited_lines[warp.pc] - 1];
   visit.thread = thread_of(launch, warp.cta->turn, warp.index, lane);

@@ -62,7 +62,7 @@ Copied run_copy(const std::string& text, TensorMap map, const std::vector<uint32
     ADD_FAILURE() << program.error().message() << text;
     return copied;
   }
-  size_t words = unit_bytes(map) * map.size[0] / elements_of_a_unit(map) / 4;
+  size_t words = unit_bytes(map) * map.size[0] / elements_per_unit(map) / 4;
   for (unsigned i = 1; i < map.rank; ++i) words *= map.size[i];
   copied.tensor.resize(words);
   std::iota(copied.tensor.begin(), copied.tensor.end(), 1u);
@@ -71,7 +71,7 @@ Copied run_copy(const std::string& text, TensorMap map, const std::vector<uint32
   EXPECT_TRUE(device.write(map.address, std::as_bytes(std::span(copied.tensor))));
   uint64_t bytes = unit_bytes(map);
   for (unsigned i = 0; i + 1 < map.rank; ++i)
-    map.stride_bytes[i] = bytes = bytes * map.size[i] / (i == 0 ? elements_of_a_unit(map) : 1);
+    map.stride_bytes[i] = bytes = bytes * map.size[i] / (i == 0 ? elements_per_unit(map) : 1);
   const auto encoded = encode(map);
   if (!encoded) {
     ADD_FAILURE() << encoded.error().message();

@@ -26,11 +26,11 @@ std::vector<std::byte> from_hex(const std::string& text) {
   return out;
 }
 
-const std::map<std::string, ImageShape> kShapes{{"1d", ImageShape::line},
-                                                {"2d", ImageShape::plane},
-                                                {"3d", ImageShape::volume},
-                                                {"a1d", ImageShape::lines},
-                                                {"a2d", ImageShape::planes}};
+const std::map<std::string, ImageShape> kShapes{{"1d", ImageShape::one_dim},
+                                                {"2d", ImageShape::two_dim},
+                                                {"3d", ImageShape::three_dim},
+                                                {"a1d", ImageShape::one_dim_array},
+                                                {"a2d", ImageShape::two_dim_array}};
 const std::map<std::string, TexelFormat> kFormats{
     {"u8", TexelFormat::u8},   {"u16", TexelFormat::u16}, {"u32", TexelFormat::u32}, {"s8", TexelFormat::s8},
     {"s16", TexelFormat::s16}, {"s32", TexelFormat::s32}, {"f16", TexelFormat::f16}, {"f32", TexelFormat::f32}};
@@ -240,7 +240,7 @@ void expect_fault(const ImageRun& run, FaultKind kind, std::string_view part) {
   EXPECT_NE(run.outcome.faults[0].message.find(part), std::string::npos) << run.outcome.faults[0].message;
 }
 
-const ImageDescription kWords{.shape = ImageShape::plane, .width = 4, .height = 2, .format = TexelFormat::u32};
+const ImageDescription kWords{.shape = ImageShape::two_dim, .width = 4, .height = 2, .format = TexelFormat::u32};
 const std::vector<std::byte> kEight = words({10, 11, 12, 13, 20, 21, 22, 23});
 const std::string kFetch =
     "  tex.2d.v4.u32.s32 {%r4, %r5, %r6, %r7}, [%rd4, {%r2, %r3}];\n  st.global.u32 [%rd2], %r4;\n";
@@ -262,7 +262,7 @@ TEST(Texture, NormalisedCoordinatesAreCutAsAnH200Does) {
     const ImageRun run = run_image(fmt::format("  mov.b32 %f0, {};\n", each.coordinate) +
                                        "  tex.1d.v4.f32.f32 {%f4, %f5, %f6, %f7}, [%rd4, {%f0}];\n"
                                        "  st.global.f32 [%rd2], %f4;\n",
-                                   {.description = {.shape = ImageShape::line, .width = 1000},
+                                   {.description = {.shape = ImageShape::one_dim, .width = 1000},
                                     .sampling = {.address = AddressMode::mirror, .linear = true, .normalised = true},
                                     .texels = words(texels)});
     EXPECT_TRUE(run.outcome.ok()) << render(run.outcome, "test.ptx");
@@ -277,7 +277,7 @@ TEST(Texture, TiesOfCoordinatesGoUp) {
   const ImageRun run = run_image(
       "  mov.f32 %f0, 0f3fc04000;\n  tex.1d.v4.f32.f32 {%f4, %f5, %f6, %f7}, [%rd4, {%f0}];\n"
       "  st.global.f32 [%rd2], %f4;\n",
-      {.description = {.shape = ImageShape::line, .width = 4},
+      {.description = {.shape = ImageShape::one_dim, .width = 4},
        .sampling = {.linear = true},
        .texels = {view.begin(), view.end()}});
   EXPECT_TRUE(run.outcome.ok()) << render(run.outcome, "test.ptx");
@@ -287,7 +287,7 @@ TEST(Texture, TiesOfCoordinatesGoUp) {
 // .p truncates halves towards zero, as an H200 does; integers are clamped to their range.
 TEST(Surface, FormattedStoresConvert) {
   const ImageDescription halves{
-      .shape = ImageShape::plane, .width = 1, .height = 1, .format = TexelFormat::f16, .channels = 2};
+      .shape = ImageShape::two_dim, .width = 1, .height = 1, .format = TexelFormat::f16, .channels = 2};
   const std::string store =
       "  mov.b32 %r2, 0;\n  mov.b32 %r4, 0x3f803fff;\n  mov.b32 %r5, 0xc9742400;\n"
       "  sust.p.2d.v2.b32.trap [%rd4, {%r2, %r2}], {%r4, %r5};\n";
@@ -422,7 +422,7 @@ TEST(Texture, FaultsAreToldApart) {
   expect_fault(run_image(kAt21 + "  tex.a2d.v4.u32.s32 {%r4, %r5, %r6, %r7}, [%rd4, {%r2, %r2, %r3, %r3}];\n", good),
                FaultKind::texture_handle, "geometry");
   expect_fault(run_image(kAt21 + "  tex.1d.v4.u32.s32 {%r4, %r5, %r6, %r7}, [%rd4, {%r2}];\n",
-                         {.description = {.shape = ImageShape::line, .width = 8, .format = TexelFormat::u32}}),
+                         {.description = {.shape = ImageShape::one_dim, .width = 8, .format = TexelFormat::u32}}),
                FaultKind::texture_handle, "gives zeros");
   ImageSetup other = good;
   other.surface = true;
@@ -491,7 +491,7 @@ TEST(Surface, StoresReductionsAndFormats) {
 
 // The bytes of an H200 (driver 580.159.04): loaded values are padded with zeros, stores take the low bytes.
 TEST(Surface, RegistersMayBeWiderThanTheData) {
-  const ImageDescription bytes{.shape = ImageShape::line, .width = 32, .format = TexelFormat::u8};
+  const ImageDescription bytes{.shape = ImageShape::one_dim, .width = 32, .format = TexelFormat::u8};
   std::vector<std::byte> texels(32);
   for (unsigned i = 0; i < 32; ++i) texels[i] = std::byte(0x80 + i);
   const std::string body =

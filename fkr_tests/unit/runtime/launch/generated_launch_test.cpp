@@ -19,7 +19,7 @@ using ::testing::HasSubstr;
 
 constexpr unsigned kSearches = 16;  // searching variants of gen-fkr (FKR: falsification kernel regression)
 constexpr unsigned kPlaces = 9;     // scalars of a kernel
-constexpr size_t kMostValues = 40;
+constexpr size_t kMaxValues = 40;
 
 std::vector<size_t> choices(unsigned place, size_t count) {
   std::vector<size_t> chosen;
@@ -28,7 +28,7 @@ std::vector<size_t> choices(unsigned place, size_t count) {
 }
 
 TEST(GeneratedScalars, EveryScalarSeesEveryValueThatThereAreLaunchesFor) {
-  for (size_t count = 1; count <= kMostValues; ++count)
+  for (size_t count = 1; count <= kMaxValues; ++count)
     for (unsigned place = 0; place < kPlaces; ++place) {
       const auto chosen = choices(place, count);
       const std::set<size_t> different(chosen.begin(), chosen.end());
@@ -38,7 +38,7 @@ TEST(GeneratedScalars, EveryScalarSeesEveryValueThatThereAreLaunchesFor) {
 }
 
 TEST(GeneratedScalars, TwoScalarsSeeMorePairsOfValuesThanEqualOnes) {
-  for (size_t count = 2; count <= kMostValues; ++count)
+  for (size_t count = 2; count <= kMaxValues; ++count)
     for (unsigned place = 0; place < kPlaces; ++place)
       for (unsigned other = 0; other < place; ++other) {
         const auto ones = choices(place, count), others = choices(other, count);
@@ -70,7 +70,7 @@ ptx::ParseResult kernel_of(std::string_view parameters, std::string_view body) {
 std::vector<bool> has_buffers(std::string_view body, const flow::LaunchFacts* facts = nullptr) {
   const auto parsed = kernel_of(".param .u64 p, .param .u64 n",
                                 "ld.param.u64 %rd1, [p]; ld.param.u64 %rd2, [n];\n" + std::string(body));
-  const auto launch = generate_launch(parsed.module, parsed.module.functions.back(), facts, kSearching);
+  const auto launch = generate_launch(parsed.module, parsed.module.functions.back(), facts, kFirstSearchVariant);
   EXPECT_TRUE(launch);
   std::vector<bool> has;
   for (const GeneratedParameter& parameter : launch->parameters) has.push_back(!parameter.buffers.empty());
@@ -121,7 +121,7 @@ TEST(GeneratedLaunch, EveryScalarSeesEveryChoice) {
       facts.parameters[name].high = high;
     }
     std::map<std::string, std::set<uint32_t>> seen;
-    for (unsigned variant = kSearching; variant < kSearching + kSearches; ++variant) {
+    for (unsigned variant = kFirstSearchVariant; variant < kFirstSearchVariant + kSearches; ++variant) {
       const auto launch = generate_launch(parsed.module, parsed.module.functions.back(), &facts, variant);
       ASSERT_TRUE(launch);
       for (const GeneratedParameter& parameter : launch->parameters) {

@@ -127,7 +127,7 @@ TEST(OffsetWords, EveryLaunchOfAKernelWithIndicesRunsClean) {
   for (const std::string_view body : {kGather, kScatter, kRows}) {
     const auto parsed = kernel_of(body);
     const ptx::Function& kernel = parsed.module.functions.back();
-    for (unsigned variant = 0; variant < kSearching + 16; ++variant) {
+    for (unsigned variant = 0; variant < kFirstSearchVariant + 16; ++variant) {
       const auto launch = generate_sized_launch(parsed.module, kernel, nullptr, variant, 1 << 20);
       ASSERT_TRUE(launch);
       auto one_block = *launch;

@@ -40,7 +40,7 @@ void handler(Warp& warp, const Code& code, uint32_t mask) {
     d[i] = r;
   };
   auto all = [&] {
-    if (mask == kFull)
+    if (mask == kAllLanes)
       for (unsigned i = 0; i < kLanes; ++i) one(i);
     else
       for_lanes(mask, one);
@@ -56,7 +56,7 @@ void handler(Warp& warp, const Code& code, uint32_t mask) {
 
 // rcp.approx.ftz.f64 and rsqrt.approx.ftz.f64: from the upper half of the source to the upper half of the result.
 template <Math kMath>
-void gross(Warp& warp, const Code& code, uint32_t mask) {
+void approximate_upper_half(Warp& warp, const Code& code, uint32_t mask) {
   const uint64_t* a = at<const uint64_t>(warp, code.a);
   uint64_t* d = at<uint64_t>(warp, code.dst);
   auto upper = [](uint64_t bits) {
@@ -87,7 +87,7 @@ template <Math kMath>
 Handler pick(Type type, bool ftz) {
   if (type == Type::f64) {
     if constexpr (kMath == Math::rcp || kMath == Math::rsqrt)
-      if (ftz) return gross<kMath>;
+      if (ftz) return approximate_upper_half<kMath>;
     return ftz ? nullptr : Handler{handler<double, kMath, false>};
   }
   return ftz ? handler<float, kMath, true> : handler<float, kMath, false>;

@@ -16,37 +16,37 @@ __extension__ using u128 = unsigned __int128;
 __extension__ using s128 = __int128;
 
 template <class T>
-struct Twice;
+struct Widened;
 template <>
-struct Twice<uint16_t> {
+struct Widened<uint16_t> {
   using type = uint32_t;
 };
 template <>
-struct Twice<int16_t> {
+struct Widened<int16_t> {
   using type = int32_t;
 };
 template <>
-struct Twice<uint32_t> {
+struct Widened<uint32_t> {
   using type = uint64_t;
 };
 template <>
-struct Twice<int32_t> {
+struct Widened<int32_t> {
   using type = int64_t;
 };
 template <>
-struct Twice<uint64_t> {
+struct Widened<uint64_t> {
   using type = u128;
 };
 template <>
-struct Twice<int64_t> {
+struct Widened<int64_t> {
   using type = s128;
 };
 template <class T>
-using twice = typename Twice<T>::type;
+using widened = typename Widened<T>::type;
 
 template <class T>
 inline T high_product(T a, T b) {
-  return static_cast<T>((twice<T>{a} * b) >> (8 * sizeof(T)));
+  return static_cast<T>((widened<T>{a} * b) >> (8 * sizeof(T)));
 }
 
 inline int32_t clamp32(int64_t value) {
@@ -227,7 +227,8 @@ bool select_for(Code& code, Op op, const Words& words) {
         if constexpr (sizeof(T) == 8)
           return false;
         else
-          code.run = lanes<[](T a, T b) { return static_cast<twice<T>>(twice<T>{a} * twice<T>{b}); }, twice<T>, T, T>;
+          code.run =
+              lanes<[](T a, T b) { return static_cast<widened<T>>(widened<T>{a} * widened<T>{b}); }, widened<T>, T, T>;
       } else if (high) {
         code.run = lanes<[](T a, T b) { return high_product<T>(a, b); }, T, T, T>;
       } else {
@@ -244,9 +245,10 @@ bool select_for(Code& code, Op op, const Words& words) {
         if constexpr (sizeof(T) == 8) {
           return false;
         } else {
-          using W = std::make_unsigned_t<twice<T>>;
-          code.run = lanes<[](T a, T b, W c) { return static_cast<W>(static_cast<W>(twice<T>{a} * twice<T>{b}) + c); },
-                           W, T, T, W>;
+          using W = std::make_unsigned_t<widened<T>>;
+          code.run =
+              lanes<[](T a, T b, W c) { return static_cast<W>(static_cast<W>(widened<T>{a} * widened<T>{b}) + c); }, W,
+                    T, T, W>;
         }
       } else if (high) {
         if constexpr (std::is_same_v<T, int32_t>) {

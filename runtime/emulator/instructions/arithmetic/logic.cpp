@@ -100,7 +100,7 @@ void lop3(Warp& warp, const Code& code, uint32_t mask) {
   uint32_t* d = at<uint32_t>(warp, code.dst);
   const auto table = static_cast<uint32_t>(code.immediate);
   auto one = [&](unsigned i) { return lop3_value(a[i], b[i], c[i], table); };
-  if (mask == kFull) {
+  if (mask == kAllLanes) {
 #pragma GCC ivdep
     for (unsigned i = 0; i < kLanes; ++i) d[i] = one(i);
   } else {
@@ -131,7 +131,7 @@ void select(Warp& warp, const Code& code, uint32_t mask) {
   const U* b = at<const U>(warp, code.b);
   uint32_t p = *at<const uint32_t>(warp, code.c) ^ static_cast<uint32_t>(code.immediate);
   U* d = at<U>(warp, code.dst);
-  if (mask == kFull) {
+  if (mask == kAllLanes) {
 #pragma GCC ivdep
     for (unsigned i = 0; i < kLanes; ++i) d[i] = p >> i & 1 ? a[i] : b[i];
   } else {
@@ -309,7 +309,7 @@ namespace {
 template <auto F>
 void predicate(Warp& warp, const Code& code, uint32_t mask) {
   uint32_t a = *at<const uint32_t>(warp, code.a) ^ static_cast<uint32_t>(code.immediate);
-  uint32_t b = *at<const uint32_t>(warp, code.b) ^ (code.register_bytes ? kFull : 0u);
+  uint32_t b = *at<const uint32_t>(warp, code.b) ^ (code.register_bytes ? kAllLanes : 0u);
   uint32_t* d = at<uint32_t>(warp, code.dst);
   *d = (*d & ~mask) | (F(a, b) & mask);
 }

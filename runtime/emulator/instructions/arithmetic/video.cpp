@@ -85,17 +85,17 @@ void video_scalar(Warp& warp, const Code& code, uint32_t mask) {
     auto less = [&](uint32_t x, uint32_t y) {
       return form.d_signed ? static_cast<int32_t>(x) < static_cast<int32_t>(y) : x < y;
     };
-    switch (form.second) {
-      case VideoSecond::add:
+    switch (form.secondary) {
+      case SecondaryOperation::add:
         result += c[i];
         break;
-      case VideoSecond::min:
+      case SecondaryOperation::min:
         result = less(c[i], result) ? c[i] : result;
         break;
-      case VideoSecond::max:
+      case SecondaryOperation::max:
         result = less(result, c[i]) ? c[i] : result;
         break;
-      case VideoSecond::none:
+      case SecondaryOperation::none:
         if (part == kWholeWord) break;
         const unsigned at_bit = part < 4 ? 8 * part : 16 * (part - 4);
         const uint32_t field = ((1u << width) - 1) << at_bit;
@@ -139,7 +139,7 @@ void video_packed(Warp& warp, const Code& code, uint32_t mask) {
   auto source = [&](unsigned i, unsigned number, bool is_signed) {
     return pick(number < form.parts ? a[i] : b[i], first + number % form.parts, is_signed);
   };
-  const bool adds = form.second != VideoSecond::none;
+  const bool adds = form.secondary != SecondaryOperation::none;
   for_lanes(mask, [&](unsigned i) {
     uint32_t result = adds ? c[i] : 0;
     for (unsigned k = 0; k < form.parts; ++k) {

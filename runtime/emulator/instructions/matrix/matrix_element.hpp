@@ -89,6 +89,6 @@ uint32_t chunk_metadata(Warp& warp, const MatrixForm& form, unsigned row, unsign
 Matrix expand(const Matrix& compressed, Warp& warp, const MatrixForm& form);
 
 // Propagates undefined bits: one undefined bit in the registers of A, B or C makes D undefined.
-void track_matrix(Warp& warp, const MatrixForm& form);
+void propagate_undefined_matrix(Warp& warp, const MatrixForm& form);
 
 }  // namespace ptxkit::emulator

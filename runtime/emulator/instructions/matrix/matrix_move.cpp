@@ -35,13 +35,13 @@ void set_marks(Warp& warp, Ref ref, const uint32_t (&undefined)[kLanes], const C
 // the lanes that give addresses, or none after a fault.
 template <bool kChecked, bool kStore>
 uint32_t locate_rows(Warp& warp, const Code& code, unsigned count, Places& places) {
-  const uint32_t givers = count == 4 ? kFull : (1u << 8 * count) - 1;
+  const uint32_t address_lanes = count == 4 ? kAllLanes : (1u << 8 * count) - 1;
   if constexpr (kChecked) {
-    if (!locate_checked(warp, code, givers, 16, kStore ? AccessKind::store : AccessKind::load, places)) return 0;
+    if (!locate_checked(warp, code, address_lanes, 16, kStore ? AccessKind::store : AccessKind::load, places)) return 0;
   } else {
-    locate_unchecked(warp, code, givers, 16, places);
+    locate_unchecked(warp, code, address_lanes, 16, places);
   }
-  return givers;
+  return address_lanes;
 }
 
 // A row of 16 bytes to store, and which of its bits are defined.
@@ -52,15 +52,15 @@ struct StoredRow {
 // Stores a row at the address that a lane gives. A row that is already there does not count as a write if an earlier
 // write is unordered with it: compilers let several lanes give one address for a repeated row.
 template <bool kChecked>
-void store_row(Warp& warp, const Code& code, unsigned giver, const Places& places, const StoredRow& row) {
-  uint8_t *bytes = places.bytes[giver], *shadow = kChecked ? places.shadow[giver] : nullptr;
+void store_row(Warp& warp, const Code& code, unsigned address_lane, const Places& places, const StoredRow& row) {
+  uint8_t *bytes = places.bytes[address_lane], *shadow = kChecked ? places.shadow[address_lane] : nullptr;
   bool changes = std::memcmp(bytes, row.bytes.data(), row.bytes.size()) != 0;
   std::memcpy(bytes, row.bytes.data(), row.bytes.size());
   if (shadow) {
     changes |= std::memcmp(shadow, row.defined.data(), row.defined.size()) != 0;
     std::memcpy(shadow, row.defined.data(), row.defined.size());
   }
-  if constexpr (kChecked) note_write(warp, code, giver, places, row.bytes.size(), !changes);
+  if constexpr (kChecked) note_write(warp, code, address_lane, places, row.bytes.size(), !changes);
 }
 
 // ldmatrix and stmatrix of halves.
@@ -70,16 +70,16 @@ void rows(Warp& warp, const Code& code, uint32_t) {
   const Ref* refs = warp.cta->launch->image->refs.data() + form.d.first;
   const unsigned count = form.d.count;
   Places places;
-  const uint32_t givers = locate_rows<kChecked, kStore>(warp, code, count, places);
-  if (givers == 0) return;
+  const uint32_t address_lanes = locate_rows<kChecked, kStore>(warp, code, count, places);
+  if (address_lanes == 0) return;
   for (unsigned matrix = 0; matrix < count; ++matrix) {
     const Ref ref = refs[matrix];
     uint16_t* halves = at<uint16_t>(warp, ref);
     uint16_t* bits = kChecked ? shadow_at<uint16_t>(warp, ref) : nullptr;
     uint32_t undefined[kLanes] = {};
     for (unsigned row = 0; row < 8; ++row) {
-      const unsigned giver = 8 * matrix + row;
-      const uint8_t *bytes = places.bytes[giver], *shadow = kChecked ? places.shadow[giver] : nullptr;
+      const unsigned address_lane = 8 * matrix + row;
+      const uint8_t *bytes = places.bytes[address_lane], *shadow = kChecked ? places.shadow[address_lane] : nullptr;
       StoredRow stored;
       for (unsigned column = 0; column < 8; ++column) {
         const Half from = holder(row, column, form.transposes);
@@ -98,9 +98,9 @@ void rows(Warp& warp, const Code& code, uint32_t) {
         }
       }
       if constexpr (kStore)
-        store_row<kChecked>(warp, code, giver, places, stored);
+        store_row<kChecked>(warp, code, address_lane, places, stored);
       else if constexpr (kChecked)
-        note_read(warp, code, giver, places, 16);
+        note_read(warp, code, address_lane, places, 16);
     }
     if constexpr (kChecked && !kStore) set_marks(warp, ref, undefined, code, places.address[8 * matrix]);
   }
@@ -109,7 +109,7 @@ void rows(Warp& warp, const Code& code, uint32_t) {
 // The place in memory of byte `byte` of register `reg` of a lane: the lane that gives the row's address, and the
 // column. As in CUTLASS (cute/atom/copy_traits_sm100.hpp); the ISA only has figures.
 struct BytePlace {
-  unsigned giver, column;
+  unsigned address_lane, column;
 };
 BytePlace byte_place(const MatrixForm& form, bool store, unsigned lane, unsigned reg, unsigned byte) {
   if (store) return {8 * reg + 2 * (lane % 4) + byte % 2, lane / 4 + 8 * (byte / 2)};                 // m16n8
@@ -131,8 +131,8 @@ void byte_rows(Warp& warp, const Code& code, uint32_t) {
   const Ref* refs = warp.cta->launch->image->refs.data() + form.d.first;
   const unsigned count = form.d.count;  // each register holds the elements of eight rows
   Places places;
-  const uint32_t givers = locate_rows<kChecked, kStore>(warp, code, count, places);
-  if (givers == 0) return;
+  const uint32_t address_lanes = locate_rows<kChecked, kStore>(warp, code, count, places);
+  if (address_lanes == 0) return;
   std::array<StoredRow, kLanes> stored;
   for (unsigned reg = 0; reg < count; ++reg) {
     const Ref ref = refs[reg];
@@ -141,15 +141,15 @@ void byte_rows(Warp& warp, const Code& code, uint32_t) {
     uint32_t undefined[kLanes] = {};
     for (unsigned lane = 0; lane < kLanes; ++lane)
       for (unsigned byte = 0; byte < 4; ++byte) {
-        const auto [giver, column] = byte_place(form, kStore, lane, reg, byte);
-        const uint8_t* shadow = kChecked ? places.shadow[giver] : nullptr;
+        const auto [address_lane, column] = byte_place(form, kStore, lane, reg, byte);
+        const uint8_t* shadow = kChecked ? places.shadow[address_lane] : nullptr;
         uint8_t& value = values[4 * lane + byte];
         if constexpr (kStore) {
-          stored[giver].bytes[column] = value;
+          stored[address_lane].bytes[column] = value;
           const bool marked = kChecked && undefined_lanes(warp, ref) >> lane & 1;
-          stored[giver].defined[column] = static_cast<uint8_t>(marked ? ~bits[4 * lane + byte] : 0xff);
+          stored[address_lane].defined[column] = static_cast<uint8_t>(marked ? ~bits[4 * lane + byte] : 0xff);
         } else {
-          value = packed_element(places.bytes[giver], column, form.packed_bits);
+          value = packed_element(places.bytes[address_lane], column, form.packed_bits);
           if (!shadow) continue;
           const unsigned defined = packed_element(shadow, column, form.packed_bits);
           undefined[lane] |= (~defined & ((1u << form.packed_bits) - 1)) << 8 * byte;
@@ -157,11 +157,11 @@ void byte_rows(Warp& warp, const Code& code, uint32_t) {
       }
     if constexpr (kChecked && !kStore) set_marks(warp, ref, undefined, code, places.address[0]);
   }
-  for_lanes(givers, [&](unsigned giver) {
+  for_lanes(address_lanes, [&](unsigned address_lane) {
     if constexpr (kStore)
-      store_row<kChecked>(warp, code, giver, places, stored[giver]);
+      store_row<kChecked>(warp, code, address_lane, places, stored[address_lane]);
     else if constexpr (kChecked)
-      note_read(warp, code, giver, places, 16);
+      note_read(warp, code, address_lane, places, 16);
   });
 }
 
@@ -233,7 +233,7 @@ void elements(Warp& warp, const Code& code, uint32_t mask) {
         } else {
           std::memcpy(word, places.bytes[lane], bytes);
           for (unsigned byte = 0; shadow && byte < bytes; ++byte)
-            if (shadow[byte] != 0xff) undefined[lane] = kFull;
+            if (shadow[byte] != 0xff) undefined[lane] = kAllLanes;
         }
         if constexpr (kChecked)
           kStore ? note_write(warp, code, lane, places, bytes) : note_read(warp, code, lane, places, bytes);

@@ -55,7 +55,7 @@ class Product {
 
   void run() {
     const unsigned passes = is_quad(form_) ? 4 : 1;
-    for (unsigned pass = 0; pass < passes; ++pass) one(is_quad(form_) ? 0x000f000fu << 4 * pass : kFull);
+    for (unsigned pass = 0; pass < passes; ++pass) one(is_quad(form_) ? 0x000f000fu << 4 * pass : kAllLanes);
   }
 
  private:
@@ -188,7 +188,7 @@ double number(uint32_t word, unsigned element, Type type, const MatrixForm& form
   return scalar::widen(part & 0x3f, type == Type::e3m2 ? scalar::kE3m2 : scalar::kE2m3);
 }
 
-void track_matrix(Warp& warp, const MatrixForm& form) {
+void propagate_undefined_matrix(Warp& warp, const MatrixForm& form) {
   const Ref* refs = warp.cta->launch->image->refs.data();
   uint32_t undefined = 0, origin = 0;
   for (const RegisterList& list : {form.a, form.b, form.c, form.metadata, form.scales})
@@ -199,7 +199,7 @@ void track_matrix(Warp& warp, const MatrixForm& form) {
     }
   for (uint32_t i = 0; i < form.d.count; ++i) {
     const Ref ref = refs[form.d.first + i];
-    undefined_lanes(warp, ref) = undefined ? kFull : 0;
+    undefined_lanes(warp, ref) = undefined ? kAllLanes : 0;
     if (!undefined) continue;
     origin_of(warp, ref) = origin;
     std::memset(shadow_at<uint8_t>(warp, ref), 0xff, kLanes * (form.d_type == Type::f64 ? 8 : 4));
@@ -211,7 +211,7 @@ namespace {
 template <bool kChecked>
 void multiply(Warp& warp, const Code& code, uint32_t) {
   const MatrixForm& form = warp.cta->launch->image->matrices[code.target];
-  if constexpr (kChecked) track_matrix(warp, form);
+  if constexpr (kChecked) propagate_undefined_matrix(warp, form);
   Product(warp, form).run();
 }
 

@@ -27,12 +27,12 @@ class WarpgroupProduct {
     checked_ = checked;
     Matrix a(16, stored), b(k, n);
     if (form_.a_in_shared ? !read(a, form_.a, form_.a_type, form_.a_columns, warp_.index % 4 * 16, true)
-                          : !registers_of_a(a))
+                          : !a_from_registers(a))
       return false;
     if (!read(b, form_.b, form_.b_type, form_.b_columns, 0, false)) return false;
     if (form_.is_sparse) a = expand(a, warp_, form_);
     const double sign = form_.a_negated != form_.b_negated ? -1 : 1;
-    const uint32_t keeps = *at<const uint32_t>(warp_, form_.keeps_d) ^ form_.keeps_d_flip;
+    const uint32_t keeps = *at<const uint32_t>(warp_, form_.use_d) ^ form_.use_d_flip;
     const unsigned per = per_register(form_.d_type);
     for (unsigned reg = 0; reg < form_.d.count; ++reg)
       for (unsigned lane = 0; lane < kLanes; ++lane) {
@@ -50,7 +50,7 @@ class WarpgroupProduct {
         word = result;
       }
     if (undefined_) {
-      spoil();
+      mark_undefined();
     } else if (checked_ && !(keeps & 1)) {
       // The result does not depend on the old D.
       for (unsigned reg = 0; reg < form_.d.count; ++reg) undefined_lanes(warp_, refs_[form_.d.first + reg]) = 0;
@@ -59,7 +59,7 @@ class WarpgroupProduct {
   }
 
  private:
-  bool registers_of_a(Matrix& a) {
+  bool a_from_registers(Matrix& a) {
     const unsigned per = per_register(form_.a_type);
     for (unsigned reg = 0; reg < form_.a.count; ++reg) {
       if (checked_) undefined_ |= undefined_lanes(warp_, refs_[form_.a.first + reg]) != 0;
@@ -111,10 +111,10 @@ class WarpgroupProduct {
     return true;
   }
 
-  void spoil() {
+  void mark_undefined() {
     for (unsigned reg = 0; reg < form_.d.count; ++reg) {
       const Ref ref = refs_[form_.d.first + reg];
-      undefined_lanes(warp_, ref) = kFull;
+      undefined_lanes(warp_, ref) = kAllLanes;
       origin_of(warp_, ref) = 0;
       std::memset(shadow_at<uint8_t>(warp_, ref), 0xff, kLanes * 4);
     }
@@ -131,7 +131,7 @@ template <bool kChecked>
 void multiply(Warp& warp, const Code& code, uint32_t) {
   const MatrixForm& form = warp.cta->launch->image->matrices[code.target];
   if constexpr (kChecked) {
-    track_matrix(warp, form);
+    propagate_undefined_matrix(warp, form);
     if (checks(*warp.cta, kCheckRaces)) start_product(warp, form);
   }
   WarpgroupProduct(warp, code, form).run(kChecked);

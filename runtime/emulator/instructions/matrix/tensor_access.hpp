@@ -21,10 +21,10 @@ std::vector<Cta*> ctas_of(Warp& warp, unsigned lane, bool of_pair);
 
 // Checks that `columns` columns of `cta` from `column` on lie within one allocation and have no pending writer. Returns
 // false after a fault. `in_pipeline`: for mma and cp, which may follow each other without a wait.
-bool reach_columns(Warp& warp, Cta& cta, unsigned lane, unsigned column, unsigned columns, bool in_pipeline);
+bool check_columns(Warp& warp, Cta& cta, unsigned lane, unsigned column, unsigned columns, bool in_pipeline);
 
 // Marks columns of `cta` as written by this mma or cp until its commit completes.
-void open_columns(Warp& warp, Cta& cta, unsigned column, unsigned columns);
+void mark_pending_columns(Warp& warp, Cta& cta, unsigned column, unsigned columns);
 
 // In each group of 32 of the `lanes` lanes from `first` on, every lane gets the eight cells from `column` on of the
 // next lane; the last lane keeps its own.

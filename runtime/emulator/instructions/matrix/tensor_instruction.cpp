@@ -48,7 +48,7 @@ Type TensorInstruction::d() const {
 
 namespace {
 
-std::string misfit_of_shape(const TensorInstruction& is, const TensorForm& form) {
+std::string shape_error(const TensorInstruction& is, const TensorForm& form) {
   const unsigned m = is.m(), n = is.n();
   if (form.is_stationary) {
     const unsigned most = form.is_sparse ? 128 : 256;
@@ -69,12 +69,12 @@ std::string misfit_of_shape(const TensorInstruction& is, const TensorForm& form)
 
 }  // namespace
 
-std::string misfit(const TensorInstruction& is, const TensorForm& form) {
+std::string instruction_error(const TensorInstruction& is, const TensorForm& form) {
   if (is.is_sparse() != form.is_sparse)
     return is.is_sparse() ? "it is that of a sparse product" : "it is that of a product that is not sparse";
   const Type a = is.a(), b = is.b();
   if (a == Type::none || b == Type::none || is.d() == Type::none) return "its formats are none of the kind";
-  if (std::string shape = misfit_of_shape(is, form); !shape.empty()) return shape;
+  if (std::string shape = shape_error(is, form); !shape.empty()) return shape;
   if (is.dense_depth() == 96 && (form.is_sparse || form.names_factors || is.m() != (form.of_pair ? 256 : 128)))
     return fmt::format("K is 96, which a {} with .block16 or .block32 has where M is {}",
                        form.is_sparse ? "dense product" : "product", form.of_pair ? 256 : 128);
@@ -98,7 +98,7 @@ std::string misfit(const TensorInstruction& is, const TensorForm& form) {
   return {};
 }
 
-std::string misfit_of_matrix(uint64_t descriptor, TensorKind kind, bool across_k) {
+std::string matrix_descriptor_error(uint64_t descriptor, TensorKind kind, bool across_k) {
   const auto swizzle = static_cast<unsigned>(descriptor >> 61);
   const bool wide_chunks = swizzle == 1;
   if (swizzle == 3 || swizzle == 5 || swizzle == 7) return fmt::format("there is no swizzle mode {}", swizzle);

@@ -39,11 +39,11 @@ struct TensorInstruction {
 };
 
 // Why no tcgen05.mma has this combination of shape, formats and factors (tables 39, 49 and 54); empty if there is one.
-std::string misfit(const TensorInstruction& is, const TensorForm& form);
+std::string instruction_error(const TensorInstruction& is, const TensorForm& form);
 
 // Why this is no matrix descriptor in shared memory (PTX ISA 9.0, 9.7.16.4.1, and tables 51, 54 and 55); empty if it is
 // one. For tcgen05.cp the kind does not matter.
-std::string misfit_of_matrix(uint64_t descriptor, TensorKind kind, bool across_k);
+std::string matrix_descriptor_error(uint64_t descriptor, TensorKind kind, bool across_k);
 
 // Whether the zero-column descriptor of a .ws product replaces a column of B by zeros.
 bool is_zero_column(uint64_t descriptor, unsigned m, unsigned n, unsigned column);

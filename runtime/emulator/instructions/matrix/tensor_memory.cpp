@@ -225,9 +225,9 @@ void move(Warp& warp, const Code& code, uint32_t mask) {
     return;
   }
   const unsigned columns = columns_of(form);
-  if (!reach_columns(warp, *warp.cta, lane, place.column, columns, false)) return;
+  if (!check_columns(warp, *warp.cta, lane, place.column, columns, false)) return;
   if (form.shape == TensorShape::halves &&
-      !reach_columns(warp, *warp.cta, lane, place.column + static_cast<unsigned>(form.split), columns, false))
+      !check_columns(warp, *warp.cta, lane, place.column + static_cast<unsigned>(form.split), columns, false))
     return;
   TensorMemory& memory = *warp.cta->tensor_memory;
   const bool tracked = warp.undefined[0] != nullptr;
@@ -296,21 +296,21 @@ uint32_t unpacked(uint32_t packed, unsigned bits) {
 // tcgen05.cp: copies rows of 32 or 16 bytes from shared memory; each CTA of a pair copies its own.
 bool copy_rows(Warp& warp, const Code& code, const TensorForm& form, unsigned lane, Cta& cta) {
   const TensorPlace place = tensor_place(warp, form.d, lane);
-  if (place.lane + form.rows_a_warp > 32)
+  if (place.lane + form.rows_per_warp > 32)
     return tensor_fault(warp, lane,
-                        form.rows_a_warp == 1
+                        form.rows_per_warp == 1
                             ? fmt::format("tcgen05.cp to lane {}: expected 0 to 31", place.lane)
                             : fmt::format("tcgen05.cp to lane {}: all lanes are written, from 0 on", place.lane));
-  if (!reach_columns(warp, cta, lane, place.column, form.copy_columns, true)) return false;
+  if (!check_columns(warp, cta, lane, place.column, form.copy_columns, true)) return false;
   const uint64_t descriptor = at<const uint64_t>(warp, form.a_descriptor)[lane];
-  if (const std::string why = misfit_of_matrix(descriptor, TensorKind::f16, false); !why.empty())
+  if (const std::string why = matrix_descriptor_error(descriptor, TensorKind::f16, false); !why.empty())
     return tensor_fault(warp, lane, fmt::format("matrix descriptor {:#018x}: {}", descriptor, why));
   const SharedMatrix source(descriptor);
   TensorMemory& memory = *cta.tensor_memory;
   for (unsigned to_warp = 0; to_warp < 4; ++to_warp)
-    for (unsigned row = 0; row < form.rows_a_warp; ++row)
+    for (unsigned row = 0; row < form.rows_per_warp; ++row)
       for (unsigned column = 0; column < form.copy_columns; ++column) {
-        const unsigned from_row = form.rows_of_warp[to_warp] * unsigned{form.rows_a_warp} + row;
+        const unsigned from_row = form.rows_of_warp[to_warp] * unsigned{form.rows_per_warp} + row;
         const size_t index = TensorMemory::cell(place.lane + 32 * to_warp + row, place.column + column);
         bool defined = true;
         // The first 8 or 12 of 16 bytes in shared memory hold 16 elements, which become 16 bytes.
@@ -322,7 +322,7 @@ bool copy_rows(Warp& warp, const Code& code, const TensorForm& form, unsigned la
         memory.cells[index] = form.packed_bits ? unpacked(word, form.packed_bits) : word;
         memory.defined[index] = defined;
       }
-  open_columns(warp, cta, place.column, form.copy_columns);
+  mark_pending_columns(warp, cta, place.column, form.copy_columns);
   return true;
 }
 
@@ -345,7 +345,7 @@ void shift(Warp& warp, const Code& code, uint32_t mask) {
       return;
     }
     for (Cta* cta : ctas_of(warp, lane, form.of_pair)) {
-      if (!reach_columns(warp, *cta, lane, place.column, 8, true)) return;
+      if (!check_columns(warp, *cta, lane, place.column, 8, true)) return;
       shift_lanes(warp, *cta, place.lane, kLanes, place.column);
     }
   });
@@ -410,7 +410,7 @@ std::vector<Cta*> ctas_of(Warp& warp, unsigned lane, bool of_pair) {
   return {all[even], all[even + 1]};
 }
 
-bool reach_columns(Warp& warp, Cta& cta, unsigned lane, unsigned column, unsigned columns, bool in_pipeline) {
+bool check_columns(Warp& warp, Cta& cta, unsigned lane, unsigned column, unsigned columns, bool in_pipeline) {
   const auto* memory = cta.tensor_memory.get();
   const auto holds = [&](const TensorColumns& each) {
     return column >= each.begin && column + columns <= each.begin + each.count;
@@ -442,7 +442,7 @@ bool reach_columns(Warp& warp, Cta& cta, unsigned lane, unsigned column, unsigne
   return true;
 }
 
-void open_columns(Warp& warp, Cta& cta, unsigned column, unsigned columns) {
+void mark_pending_columns(Warp& warp, Cta& cta, unsigned column, unsigned columns) {
   auto& open = memory_of(*warp.cta).open;
   open.push_back({column, columns, warp.pc, AsyncUse::tensor_memory, static_cast<uint8_t>(cta.rank)});
   memory_of(cta).mark(open.back(), false);
@@ -455,7 +455,7 @@ void shift_lanes(Warp& warp, Cta& cta, unsigned first, unsigned lanes, unsigned 
       memory.cells[TensorMemory::cell(to, i)] = memory.cells[TensorMemory::cell(to + 1, i)];
       memory.defined[TensorMemory::cell(to, i)] = memory.defined[TensorMemory::cell(to + 1, i)];
     }
-  open_columns(warp, cta, column, 8);
+  mark_pending_columns(warp, cta, column, 8);
 }
 
 bool fetch_shared(Warp& warp, const Code& code, Cta& cta, unsigned lane, uint64_t offset, unsigned bytes,

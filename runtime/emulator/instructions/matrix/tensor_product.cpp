@@ -49,7 +49,7 @@ class TensorProduct {
     ctas_ = ctas_of(warp_, lane_, form_.of_pair);
     if (ctas_.empty() || !fits()) return;
     for (Cta* cta : ctas_)
-      if (!reach_columns(warp_, *cta, lane_, place_.column, columns(), true)) return;
+      if (!check_columns(warp_, *cta, lane_, place_.column, columns(), true)) return;
     Matrix b(depth_, is_.n());
     if (!b_from_shared(b)) return;
     for (unsigned i = 0; i < ctas_.size(); ++i) {
@@ -62,7 +62,7 @@ class TensorProduct {
         if ((form_.is_sparse && !expand(cta, part, stored, a)) || (is_.is_scaled() && !read_factors(cta, part))) return;
         multiply(i, part, a, b);
       }
-      open_columns(warp_, cta, place_.column, columns());
+      mark_pending_columns(warp_, cta, place_.column, columns());
       if (form_.shifts_a) shift_lanes(warp_, cta, 0, kTensorLanes, tensor_place(warp_, form_.a, lane_).column);
     }
   }
@@ -72,7 +72,7 @@ class TensorProduct {
     const auto refuse = [&](const std::string& why) {
       return tensor_fault(warp_, lane_, fmt::format("instruction descriptor {:#010x}: {}", is_.bits, why));
     };
-    if (const std::string why = misfit(is_, form_); !why.empty()) return refuse(why);
+    if (const std::string why = instruction_error(is_, form_); !why.empty()) return refuse(why);
     depth_ = is_.dense_depth() * (form_.is_sparse ? 2 : 1);
     rows_ = is_.m() / static_cast<unsigned>(ctas_.size());
     layout_ = rows_ == 128                                                 ? RowLayout::whole
@@ -118,7 +118,7 @@ class TensorProduct {
     const unsigned bits = is_.is_packed() ? 4 : std::max(8u, ptx::bit_width(a_type_)), per = 32 / bits;
     if (from.lane != place_.lane)
       return tensor_fault(warp_, lane_, fmt::format("A begins at lane {} and D at lane {}", from.lane, place_.lane));
-    if (!reach_columns(warp_, cta, lane_, from.column, a.columns / per, true)) return false;
+    if (!check_columns(warp_, cta, lane_, from.column, a.columns / per, true)) return false;
     for (unsigned row = 0; row < rows_; ++row)
       for (unsigned k = 0; k < a.columns; ++k)
         a({row, k}) = number(cell(cta, lane_of(row, part), from.column + k / per), k % per, a_type_, element_);
@@ -149,7 +149,7 @@ class TensorProduct {
   bool from_shared(Cta& cta, uint32_t descriptor, Type type, bool across_k, unsigned depth, unsigned first,
                    unsigned count, Put&& put) {
     const uint64_t bits = at<const uint64_t>(warp_, descriptor)[lane_];
-    if (const std::string why = misfit_of_matrix(bits, form_.kind, across_k); !why.empty())
+    if (const std::string why = matrix_descriptor_error(bits, form_.kind, across_k); !why.empty())
       return tensor_fault(warp_, lane_, fmt::format("matrix descriptor {:#018x}: {}", bits, why));
     const SharedMatrix matrix(bits);
     const unsigned width = ptx::bit_width(type);
@@ -187,7 +187,7 @@ class TensorProduct {
       return tensor_fault(warp_, lane_,
                           fmt::format("metadata begins at lane {} and D at lane {}", place.lane, place_.lane));
     const unsigned column = wide ? (place.column & ~1u) + is_.selector() : place.column;
-    if (!reach_columns(warp_, cta, lane_, column, wide ? 1 : 2, true)) return false;
+    if (!check_columns(warp_, cta, lane_, column, wide ? 1 : 2, true)) return false;
     a = Matrix(rows_, depth_);
     for (unsigned row = 0; row < rows_; ++row)
       for (unsigned i = 0; i < depth_ / chunk; ++i) {
@@ -219,7 +219,7 @@ class TensorProduct {
         return tensor_fault(warp_, lane_, fmt::format("factors begin at lane {}, expected 0", place.lane));
       // After the fourth byte of a word, factors continue four columns further for each 128 rows.
       const unsigned blocks = block_count(), next = (count + 127) / 128 * 4, last = (first + blocks - 1) / 4;
-      if (!reach_columns(warp_, cta, lane_, place.column, last * next + words(count), true)) return false;
+      if (!check_columns(warp_, cta, lane_, place.column, last * next + words(count), true)) return false;
       for (unsigned warp = 0; warp < 4; ++warp) {
         if (layout_ == RowLayout::parts && warp * 32 / rows_ != part) continue;
         auto& factors = factors_[of_b][warp];
@@ -252,7 +252,7 @@ class TensorProduct {
 
   void multiply(unsigned cta_of_pair, unsigned part, const Matrix& a, const Matrix& b) {
     const Ref* refs = warp_.cta->launch->image->refs.data();
-    const uint32_t keeps = (*at<const uint32_t>(warp_, form_.keeps_d) ^ form_.keeps_d_flip) >> lane_ & 1;
+    const uint32_t keeps = (*at<const uint32_t>(warp_, form_.use_d) ^ form_.use_d_flip) >> lane_ & 1;
     TensorMemory& memory = *ctas_[cta_of_pair]->tensor_memory;
     for (unsigned row = 0; row < rows_; ++row) {
       const unsigned lane = lane_of(row, part), word = cta_of_pair * 4 + lane / 32;

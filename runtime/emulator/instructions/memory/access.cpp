@@ -76,17 +76,17 @@ bool find_range(const Access& access, unsigned lane, Space space, uint64_t offse
   const Object* object = table.find(offset);
   const bool is_inside = object && offset >= object->begin && offset < object->begin + object->size_bytes;
   if (space == Space::shared) {
-    const Held held = held_objects(*access.warp.cta->launch, access.code);
-    if (is_inside && !held.allows(*object)) {
+    const AllowedObjects allowed = allowed_objects(*access.warp.cta->launch, access.code);
+    if (is_inside && !allowed.contains(*object)) {
       access.fail(FaultKind::out_of_bounds, lane, space, shown,
-                  held.object
-                      ? fmt::format("is in '{}', but its address is derived from '{}'", object->name, held.object->name)
-                      : fmt::format("is in '{}', from which its address is not derived", object->name),
-                  held.object);
+                  allowed.object ? fmt::format("is in '{}', but its address is derived from '{}'", object->name,
+                                               allowed.object->name)
+                                 : fmt::format("is in '{}', from which its address is not derived", object->name),
+                  allowed.object);
       return false;
     }
-    if (!is_inside && held.object && shown >> kWindowShift == 0) {
-      access.fail(FaultKind::out_of_bounds, lane, space, shown, "is outside of every object", held.object);
+    if (!is_inside && allowed.object && shown >> kWindowShift == 0) {
+      access.fail(FaultKind::out_of_bounds, lane, space, shown, "is outside of every object", allowed.object);
       return false;
     }
   }
@@ -104,7 +104,7 @@ bool find_range(const Access& access, unsigned lane, Space space, uint64_t offse
     access.fail(FaultKind::use_after_free, lane, space, shown, "touches freed memory");
     return false;
   }
-  range = {object->begin, object->begin + object->size_bytes - 1, object->read_only, object->promised_align};
+  range = {object->begin, object->begin + object->size_bytes - 1, object->read_only, object->declared_align};
   if (offset + access.size_bytes - 1 > range.last) {
     access.fail(FaultKind::out_of_bounds, lane, space, shown, "runs over the end of its object");
     return false;
@@ -181,19 +181,19 @@ bool check_local(const Access& access, unsigned lane, uint64_t offset) {
 
 }  // namespace
 
-Held held_objects(const Launch& launch, const Code& code) {
-  if (launch.held == nullptr) return {};
-  const uint32_t set = launch.held->sets[code.address];
+AllowedObjects allowed_objects(const Launch& launch, const Code& code) {
+  if (launch.allowed_objects == nullptr) return {};
+  const uint32_t set = launch.allowed_objects->sets[code.address];
   if (set == 0) return {};
-  const std::vector<uint64_t>& begins = launch.held->begins[set];
+  const std::vector<uint64_t>& begins = launch.allowed_objects->begins[set];
   const Object* only = begins.size() == 1 ? launch.shared.objects.find(begins.front()) : nullptr;
   return {&begins, only && only->begin == begins.front() ? only : nullptr};
 }
 
-void note_promise(Warp& warp, const Code& code, unsigned lane, uint64_t address, uint64_t size_bytes,
-                  unsigned align_bytes, const Promise& promise, AccessKind kind) {
-  if (promise.align_bytes == 0 || align_bytes <= promise.align_bytes) return;
-  const std::pair key{promise.begin, align_bytes};
+void note_undeclared_alignment(Warp& warp, const Code& code, unsigned lane, uint64_t address, uint64_t size_bytes,
+                               unsigned align_bytes, const DeclaredAlignment& declared, AccessKind kind) {
+  if (declared.align_bytes == 0 || align_bytes <= declared.align_bytes) return;
+  const std::pair key{declared.begin, align_bytes};
   if (!warp.cta->noted.insert(key).second) return;
   Launch& launch = *warp.cta->launch;
   {
@@ -203,7 +203,7 @@ void note_promise(Warp& warp, const Code& code, unsigned lane, uint64_t address,
   note(warp, {.kind = FaultKind::layout_alignment,
               .message = fmt::format("{}-byte {} at {:#x} of .shared needs a multiple of {}; its object declares {}: "
                                      "declare it with alignas({})",
-                                     size_bytes, text(kind), address, align_bytes, promise.align_bytes, align_bytes),
+                                     size_bytes, text(kind), address, align_bytes, declared.align_bytes, align_bytes),
               .lane = lane,
               .has_address = true,
               .space = code.space == Space::generic ? Space::generic : Space::shared,
@@ -325,7 +325,8 @@ bool locate_at_checked(Warp& warp, const Code& code, uint32_t mask, uint64_t siz
         }
         range_space = space;
         if (space == Space::shared && (wanted & kCheckAlignment))
-          note_promise(warp, code, i, shown, size_bytes, align_bytes, {range.begin, range.promised_align}, kind);
+          note_undeclared_alignment(warp, code, i, shown, size_bytes, align_bytes, {range.begin, range.declared_align},
+                                    kind);
       }
       if (space == Space::local && !check_local(access, i, offset)) return false;
       if (kind != AccessKind::load && space != Space::local && (range.read_only || space == Space::constant)) {
@@ -384,7 +385,7 @@ uint64_t location_of(const Cta* owner, uint64_t offset) {
 namespace {
 
 // One access of one lane to memory that other threads see.
-struct Note {
+struct RecordedAccess {
   Warp& warp;
   const Code& code;
   unsigned lane;
@@ -392,7 +393,7 @@ struct Note {
   Cta* owner;
   uint64_t offset, size_bytes;
 
-  Toucher toucher() const {
+  CurrentAccess current() const {
     return {warp.cta->order.get(), warp.index * kLanes + lane, warp.pc,
             code.order == Order::weak ? Scope::none : code.scope};
   }
@@ -405,28 +406,28 @@ struct Note {
   void observe() const {
     if (code.order == Order::weak) return;
     for (uint64_t word = offset & ~uint64_t{3}; word < offset + size_bytes; word += 4)
-      warp.cta->order->read(toucher().thread, location_of(owner, word), code.order, code.scope);
+      warp.cta->order->read(current().thread, location_of(owner, word), code.order, code.scope);
   }
 
   void read() const {
     observe();
-    if (const Conflict conflict = history.read(toucher(), offset, size_bytes, oldest()); conflict.found)
+    if (const Conflict conflict = history.read(current(), offset, size_bytes, oldest()); conflict.found)
       report_conflict(conflict, false);
   }
 
   void write(bool unchanged = false) const {
-    if (const Conflict conflict = history.write(toucher(), offset, size_bytes, oldest(), unchanged); conflict.found)
+    if (const Conflict conflict = history.write(current(), offset, size_bytes, oldest(), unchanged); conflict.found)
       report_conflict(conflict, true);
     if (code.order != Order::weak)
       for (uint64_t word = offset & ~uint64_t{3}; word < offset + size_bytes; word += 4)
-        warp.cta->order->write(toucher().thread, location_of(owner, word), code.order, code.scope);
+        warp.cta->order->write(current().thread, location_of(owner, word), code.order, code.scope);
   }
 
   void report_conflict(const Conflict& conflict, bool writes) const {
     const uint32_t other_warp = conflict.other_thread / kLanes;
     const bool same_cta = conflict.other_cta == static_cast<uint32_t>(warp.cta->turn);
     const bool same_warp = same_cta && other_warp == warp.index;
-    const bool other_place = conflict.other_pc != warp.pc % AccessHistory::kMostCodes;
+    const bool other_place = conflict.other_pc != warp.pc % AccessHistory::kMaxCodes;
     FaultKind kind = owner ? FaultKind::shared_race : FaultKind::global_race;
     std::string_view missing = "a barrier or a release and an acquire";
     if (!same_cta) {
@@ -461,30 +462,30 @@ struct Note {
 
 void note_read(Warp& warp, const Code& code, unsigned lane, const Places& places, uint64_t size_bytes) {
   if (AccessHistory* history = places.history[lane])
-    Note{warp, code, lane, *history, places.owner[lane], places.offset[lane], size_bytes}.read();
+    RecordedAccess{warp, code, lane, *history, places.owner[lane], places.offset[lane], size_bytes}.read();
 }
 
 void note_write(Warp& warp, const Code& code, unsigned lane, const Places& places, uint64_t size_bytes,
                 bool unchanged) {
   if (AccessHistory* history = places.history[lane])
-    Note{warp, code, lane, *history, places.owner[lane], places.offset[lane], size_bytes}.write(
+    RecordedAccess{warp, code, lane, *history, places.owner[lane], places.offset[lane], size_bytes}.write(
         unchanged && code.order == Order::weak);
 }
 
 void note_update(Warp& warp, const Code& code, unsigned lane, const Places& places, uint64_t size_bytes) {
   AccessHistory* history = places.history[lane];
   if (!history) return;
-  const Note note{warp, code, lane, *history, places.owner[lane], places.offset[lane], size_bytes};
+  const RecordedAccess note{warp, code, lane, *history, places.owner[lane], places.offset[lane], size_bytes};
   note.observe();
   note.write();
 }
 
 void note_shared_read(Warp& warp, const Code& code, unsigned lane, Cta& owner, uint64_t offset, uint64_t size_bytes) {
-  if (owner.history) Note{warp, code, lane, *owner.history, &owner, offset, size_bytes}.read();
+  if (owner.history) RecordedAccess{warp, code, lane, *owner.history, &owner, offset, size_bytes}.read();
 }
 
 void note_shared_write(Warp& warp, const Code& code, unsigned lane, Cta& owner, uint64_t offset, uint64_t size_bytes) {
-  if (owner.history) Note{warp, code, lane, *owner.history, &owner, offset, size_bytes}.write();
+  if (owner.history) RecordedAccess{warp, code, lane, *owner.history, &owner, offset, size_bytes}.write();
 }
 
 void note_fence(Warp& warp, const Code& code, uint32_t mask) {
@@ -496,7 +497,7 @@ namespace {
 // Widens a loaded element to its register, and narrows a register to memory; both little-endian.
 template <class Memory_, class Register>
 void move_in(const Places& places, unsigned element_offset, Register* out, bool is_signed) {
-  if (places.lanes == kFull) {
+  if (places.lanes == kAllLanes) {
     for (unsigned i = 0; i < kLanes; ++i) {
       Memory_ value;
       std::memcpy(&value, places.bytes[i] + element_offset, sizeof value);
@@ -561,7 +562,7 @@ void load(Warp& warp, const Code& code, uint32_t mask) {
   warp.cta->polls += code.order != Order::weak;
   if (warp.cta->searched) {
     compute_addresses(warp, code, places.address);
-    note_look(warp, code, mask, places.address);
+    note_polled_read(warp, code, mask, places.address);
   }
   if constexpr (kChecked) {
     if (!locate_checked(warp, code, mask, size_bytes, AccessKind::load, places)) return;

@@ -51,23 +51,23 @@ bool check_alignment(Warp& warp, const Code& code, uint32_t mask, const uint64_t
                      AccessKind kind);
 
 // The objects that an address in shared memory may point into.
-struct Held {
+struct AllowedObjects {
   const std::vector<uint64_t>* begins = nullptr;  // first bytes of objects; null: any object
   const Object* object = nullptr;                 // the object, if there is only one
 
-  bool allows(const Object& found) const {
+  bool contains(const Object& found) const {
     return begins == nullptr || std::ranges::find(*begins, found.begin) != begins->end();
   }
 };
-Held held_objects(const Launch& launch, const Code& code);
+AllowedObjects allowed_objects(const Launch& launch, const Code& code);
 // The first byte of an object in shared memory, and its declared alignment.
-struct Promise {
+struct DeclaredAlignment {
   uint64_t begin = 0;
   uint32_t align_bytes = 0;
 };
 // Notes that an access needs a multiple of `align_bytes` but the object declares less; once for each object.
-void note_promise(Warp& warp, const Code& code, unsigned lane, uint64_t address, uint64_t size_bytes,
-                  unsigned align_bytes, const Promise& promise, AccessKind kind);
+void note_undeclared_alignment(Warp& warp, const Code& code, unsigned lane, uint64_t address, uint64_t size_bytes,
+                               unsigned align_bytes, const DeclaredAlignment& declared, AccessKind kind);
 
 // Race detection for one lane, after locate_checked. Does nothing if `places` has no history.
 void note_read(Warp& warp, const Code& code, unsigned lane, const Places& places, uint64_t size_bytes);

@@ -29,7 +29,7 @@ uint64_t address_of(Warp& warp, const AddressOperand& operand, unsigned lane) {
 }
 
 // One side of a copy, for one lane; bytes and shadow are null if it must not be accessed.
-struct Side {
+struct CopySide {
   uint8_t* bytes = nullptr;
   uint8_t* shadow = nullptr;
   SharedPlace shared;  // cta is null if not in shared memory
@@ -40,8 +40,8 @@ bool is_shared(Space space, uint64_t address) {
          (space == Space::generic && address >> kWindowShift == kSharedWindow >> kWindowShift);
 }
 
-bool find_side(Warp& warp, const Code& code, const AddressOperand& operand, unsigned lane, uint64_t address,
-               uint64_t size_bytes, unsigned align_bytes, AccessKind kind, Side& side) {
+bool resolve_side(Warp& warp, const Code& code, const AddressOperand& operand, unsigned lane, uint64_t address,
+                  uint64_t size_bytes, unsigned align_bytes, AccessKind kind, CopySide& side) {
   if (is_shared(operand.space, address)) {
     Code part = code;
     part.space = operand.space;
@@ -87,7 +87,7 @@ LaneCopies& copies_of(Warp& warp, unsigned lane) {
 }
 
 // Notes undefined bits that a copy from shared memory leaves in global memory.
-void note_copied(Warp& warp, unsigned lane, const Side& to, const Side& from, uint64_t size_bytes) {
+void note_copied(Warp& warp, unsigned lane, const CopySide& to, const CopySide& from, uint64_t size_bytes) {
   const Cta& cta = *warp.cta;
   const Memory& memory = *cta.launch->memory;
   if (!cta.launch->outputs || !memory.holds(to.bytes)) return;
@@ -100,7 +100,7 @@ void note_copied(Warp& warp, unsigned lane, const Side& to, const Side& from, ui
                                         is_own ? &origin : nullptr});
 }
 
-void copy_bytes(Warp& warp, unsigned lane, const Side& to, const Side& from, uint64_t size_bytes) {
+void copy_bytes(Warp& warp, unsigned lane, const CopySide& to, const CopySide& from, uint64_t size_bytes) {
   std::memcpy(to.bytes, from.bytes, size_bytes);
   if (!to.shadow) return;
   if (from.shadow)
@@ -111,7 +111,7 @@ void copy_bytes(Warp& warp, unsigned lane, const Side& to, const Side& from, uin
 }
 
 // Copies those of every 16 bytes whose bit in `mask` is set.
-void copy_masked_bytes(Warp& warp, unsigned lane, const Side& to, const Side& from, uint64_t size_bytes,
+void copy_masked_bytes(Warp& warp, unsigned lane, const CopySide& to, const CopySide& from, uint64_t size_bytes,
                        uint32_t mask) {
   for (uint64_t i = 0; i < size_bytes; ++i) {
     if (!(mask >> i % 16 & 1)) continue;
@@ -122,7 +122,7 @@ void copy_masked_bytes(Warp& warp, unsigned lane, const Side& to, const Side& fr
 }
 
 // Reduces from shared memory into the memory at `where`.
-void reduce_bytes(Warp& warp, const Update& update, const Side& to, const Side& from, uint64_t size_bytes,
+void reduce_bytes(Warp& warp, const Update& update, const CopySide& to, const CopySide& from, uint64_t size_bytes,
                   UpdatedElement where) {
   const bool alone = warp.cta->launch->options.threads <= 1;
   for (uint64_t at_byte = 0; at_byte < size_bytes; at_byte += update.element_bytes) {
@@ -138,7 +138,7 @@ void reduce_bytes(Warp& warp, const Update& update, const Side& to, const Side& 
 }
 
 // The element at `address` on this side of a copy.
-UpdatedElement element_at(unsigned lane, const Side& side, uint64_t address) {
+UpdatedElement element_at(unsigned lane, const CopySide& side, uint64_t address) {
   if (side.shared.cta) return {lane, Space::shared, side.shared.offset};
   return {lane, Space::global, address};
 }
@@ -161,12 +161,12 @@ void copy(Warp& warp, const Code& code, const AsyncForm& form, uint32_t mask) {
         return;
       }
     }
-    Side to, from;
-    if (!find_side(warp, code, form.to, lane, address_of(warp, form.to, lane), form.bytes, form.bytes,
-                   AccessKind::store, to))
+    CopySide to, from;
+    if (!resolve_side(warp, code, form.to, lane, address_of(warp, form.to, lane), form.bytes, form.bytes,
+                      AccessKind::store, to))
       return;
-    if (source_bytes && !find_side(warp, code, form.from, lane, address_of(warp, form.from, lane), source_bytes,
-                                   form.bytes, AccessKind::load, from))
+    if (source_bytes && !resolve_side(warp, code, form.from, lane, address_of(warp, form.from, lane), source_bytes,
+                                      form.bytes, AccessKind::load, from))
       return;
     if (source_bytes) copy_bytes(warp, lane, to, from, source_bytes);
     std::memset(to.bytes + source_bytes, 0, form.bytes - source_bytes);
@@ -249,8 +249,8 @@ void track(Warp& warp, const Code& code, const AsyncForm& form, uint32_t mask) {
 
 // Completes a copy into `to` at its mbarrier: subtracts the bytes that count there, and adds the range that becomes
 // usable with the phase.
-bool complete_at(Warp& warp, const Code& code, unsigned lane, const SharedPlace& place, const Side& to,
-                 uint64_t size_bytes, uint64_t counted_bytes) {
+bool complete_at_mbarrier(Warp& warp, const Code& code, unsigned lane, const SharedPlace& place, const CopySide& to,
+                          uint64_t size_bytes, uint64_t counted_bytes) {
   Mbarrier* barrier = find_mbarrier(warp, lane, place);
   if (!barrier) return false;
   if (to.shared.cta) {
@@ -261,18 +261,18 @@ bool complete_at(Warp& warp, const Code& code, unsigned lane, const SharedPlace&
     barrier->writers.emplace_back(warp.cta->rank, warp.index * kLanes + lane);
   }
   expect_bytes(warp, lane, place, *barrier, -static_cast<int64_t>(counted_bytes));
-  settle_mbarrier(place, *barrier);
+  advance_phase(place, *barrier);
   return true;
 }
 
 void count_at_barrier(Warp& warp, const Code& code, const AsyncForm& form, unsigned lane, uint64_t address,
-                      const Side& to, uint64_t size_bytes, uint64_t counted_bytes) {
+                      const CopySide& to, uint64_t size_bytes, uint64_t counted_bytes) {
   SharedPlace place;
   Code part = code;
   part.space = form.barrier.space;
   part.address = form.barrier.number;
   if (find_shared(warp, part, lane, address, 8, 8, place))
-    complete_at(warp, code, lane, place, to, size_bytes, counted_bytes);
+    complete_at_mbarrier(warp, code, lane, place, to, size_bytes, counted_bytes);
 }
 
 // Calls visit(in_cta) once; in_cta maps an address operand to the target CTA. A multicast writes to the same offset in
@@ -290,7 +290,7 @@ void for_each_target(Warp& warp, const AsyncForm& form, unsigned lane, Visit&& v
 
 // Marks the destination of a copy from shared memory: it may not be accessed before the lane has waited for the writes,
 // not only for the reads.
-void open_global(Warp& warp, unsigned lane, const Side& to, uint64_t size_bytes, bool combines) {
+void mark_pending_global(Warp& warp, unsigned lane, const CopySide& to, uint64_t size_bytes, bool combines) {
   const AsyncRange range{static_cast<uint64_t>(to.bytes - warp.cta->launch->memory->bytes),
                          static_cast<uint32_t>(size_bytes), warp.pc,
                          combines ? AsyncUse::combined_global : AsyncUse::written_global};
@@ -309,14 +309,14 @@ void bulk(Warp& warp, const Code& code, const AsyncForm& form, uint32_t mask) {
       return;
     }
     if (size_bytes == 0) return;
-    Side from;
-    if (!find_side(warp, code, form.from, lane, address_of(warp, form.from, lane), size_bytes, 16, AccessKind::load,
-                   from))
+    CopySide from;
+    if (!resolve_side(warp, code, form.from, lane, address_of(warp, form.from, lane), size_bytes, 16, AccessKind::load,
+                      from))
       return;
     for_each_target(warp, form, lane, [&](auto&& in_cta) {
-      Side to;
-      if (warp.cta->stopped || !find_side(warp, code, form.to, lane, in_cta(form.to), size_bytes, 16,
-                                          form.update.apply ? AccessKind::atomic : AccessKind::store, to))
+      CopySide to;
+      if (warp.cta->stopped || !resolve_side(warp, code, form.to, lane, in_cta(form.to), size_bytes, 16,
+                                             form.update.apply ? AccessKind::atomic : AccessKind::store, to))
         return;
       if (form.update.apply)
         reduce_bytes(warp, form.update, to, from, size_bytes, element_at(lane, to, in_cta(form.to)));
@@ -330,7 +330,7 @@ void bulk(Warp& warp, const Code& code, const AsyncForm& form, uint32_t mask) {
         const AsyncRange range{from.shared.offset, size_bytes, warp.pc, AsyncUse::read};
         mark(*from.shared.cta, range);
         copies_of(warp, lane).bulk.open.push_back(range);
-        open_global(warp, lane, to, size_bytes, form.update.apply != nullptr);
+        mark_pending_global(warp, lane, to, size_bytes, form.update.apply != nullptr);
       }
     });
   });
@@ -338,12 +338,12 @@ void bulk(Warp& warp, const Code& code, const AsyncForm& form, uint32_t mask) {
 
 // The bytes of a box in shared memory. The number of their 128-byte line permutes the chunks.
 struct BoxPlace {
-  Side side;
+  CopySide side;
   uint64_t mask;
   unsigned shift;
   uint64_t halves;  // 8: the halves of 16 bytes are swapped in each second line
 
-  BoxPlace(const Side& shared, const TensorMap& map) : side(shared) {
+  BoxPlace(const CopySide& shared, const TensorMap& map) : side(shared) {
     constexpr uint64_t kMasks[] = {0, 0x10, 0x30, 0x70};
     mask = map.chunk_bytes == 64 ? 0x40 : map.chunk_bytes == 32 ? 0x60 : kMasks[static_cast<size_t>(map.swizzle)];
     shift = map.chunk_bytes == 64 ? 1 : map.chunk_bytes == 32 ? 2 : 3;
@@ -388,10 +388,10 @@ bool move_rows(Warp& warp, const Code& code, const AsyncForm& form, unsigned lan
   const bool loads = form.has_barrier;
   const Update update = update_of(form, map);
   const AddressOperand global{.ref = kZeroRef, .wide = true, .space = Space::global};
-  const unsigned unit = unit_bytes(map), room = unit_room_bytes(map);
+  const unsigned unit = unit_bytes(map), room = unit_pitch_bytes(map);
   const unsigned bytes = std::min(unit, map.swaps_halves ? 8u : 16u);  // the swizzle keeps these together
-  const uint64_t units = units_of_a_row(map), pieces = unit / bytes;
-  const auto per = static_cast<int64_t>(elements_of_a_unit(map));
+  const uint64_t units = units_per_row(map), pieces = unit / bytes;
+  const auto per = static_cast<int64_t>(elements_per_unit(map));
   std::array<uint8_t, 16> fill{};
   for (unsigned i = 0; i < fill.size() && map.fills_with_nan; i += 2) {
     const auto half = static_cast<uint16_t>(fill_nan(map.element));
@@ -411,17 +411,17 @@ bool move_rows(Warp& warp, const Code& code, const AsyncForm& form, unsigned lan
     const int64_t last = inside ? std::clamp<int64_t>(size - at, first, most) : 0;
     const uint64_t segment_bytes = static_cast<uint64_t>(last - first) * unit;
     const uint64_t begin = address + static_cast<uint64_t>(at + first) * unit;
-    Side segment;
-    if (last > first && !find_side(warp, code, global, lane, begin, segment_bytes, bytes,
-                                   loads          ? AccessKind::load
-                                   : update.apply ? AccessKind::atomic
-                                                  : AccessKind::store,
-                                   segment))
+    CopySide segment;
+    if (last > first && !resolve_side(warp, code, global, lane, begin, segment_bytes, bytes,
+                                      loads          ? AccessKind::load
+                                      : update.apply ? AccessKind::atomic
+                                                     : AccessKind::store,
+                                      segment))
       return false;
-    if (last > first && !loads) open_global(warp, lane, segment, segment_bytes, update.apply != nullptr);
+    if (last > first && !loads) mark_pending_global(warp, lane, segment, segment_bytes, update.apply != nullptr);
     for (uint64_t i = 0; i < units * pieces; ++i) {
       const uint64_t there = box.offset_of(row * row_pitch_bytes(map) + i / pieces * room + i % pieces * bytes);
-      Side in_box{box.side.bytes + there, box.side.shadow + there, {}};
+      CopySide in_box{box.side.bytes + there, box.side.shadow + there, {}};
       const auto at_unit = static_cast<int64_t>(i / pieces);
       if (at_unit < first || at_unit >= last) {
         if (!loads) continue;
@@ -431,7 +431,7 @@ bool move_rows(Warp& warp, const Code& code, const AsyncForm& form, unsigned lan
         continue;
       }
       const uint64_t along = (i - static_cast<uint64_t>(first) * pieces) * bytes;
-      Side in_tensor{segment.bytes + along, segment.shadow ? segment.shadow + along : nullptr, {}};
+      CopySide in_tensor{segment.bytes + along, segment.shadow ? segment.shadow + along : nullptr, {}};
       std::array<uint8_t, 12> packed, packed_shadow;
       if (!loads && map.element == ptx::Type::b6x16_p32) {
         pack_6_bits(in_box.bytes, packed.data());
@@ -460,9 +460,9 @@ std::optional<TensorPart> tensor_part(Warp& warp, const Code& code, const AsyncF
     report(warp, {.kind = FaultKind::async_size, .message = std::move(why), .lane = lane});
     return std::nullopt;
   };
-  Side place;
-  if (!find_side(warp, code, form.map, lane, address_of(warp, form.map, lane), kTensorMapBytes, 64, AccessKind::load,
-                 place))
+  CopySide place;
+  if (!resolve_side(warp, code, form.map, lane, address_of(warp, form.map, lane), kTensorMapBytes, 64, AccessKind::load,
+                    place))
     return std::nullopt;
   const auto map = decode_tensor_map(std::span<const uint8_t, kTensorMapBytes>(place.bytes, kTensorMapBytes));
   if (!map) return refuse(map.error().message());
@@ -482,7 +482,7 @@ std::optional<TensorPart> tensor_part(Warp& warp, const Code& code, const AsyncF
                           std::span(offsets).first(form.offsets.count));
   if (!rows) return refuse(rows.error().message());
   // An H200 reports both with error 715.
-  const auto per = static_cast<int32_t>(elements_of_a_unit(*map));
+  const auto per = static_cast<int32_t>(elements_per_unit(*map));
   if (per == 16 && coordinates[0] % 128)
     return refuse(fmt::format("coordinate {} of the innermost dimension is no multiple of 128", coordinates[0]));
   if (const int64_t byte = int64_t{coordinates[0]} * unit_bytes(*map) / per; byte % 16) {
@@ -510,14 +510,14 @@ void tensor(Warp& warp, const Code& code, const AsyncForm& form, uint32_t mask) 
     const auto part = tensor_part(warp, code, form, lane);
     if (!part) return;
     const auto& [map, rows] = *part;
-    const uint64_t units = rows.size() * units_of_a_row(map), size_bytes = units * unit_room_bytes(map);
+    const uint64_t units = rows.size() * units_per_row(map), size_bytes = units * unit_pitch_bytes(map);
     // A swizzled box takes whole lines of 128 bytes.
     const uint64_t box_bytes = rows.size() * row_pitch_bytes(map);
     const uint64_t room_bytes = map.swizzle == TensorSwizzle::none ? size_bytes : (box_bytes + 127) / 128 * 128;
     if (!form.has_barrier) {
-      Side from;
-      if (!find_side(warp, code, form.from, lane, address_of(warp, form.from, lane), room_bytes, 128, AccessKind::load,
-                     from) ||
+      CopySide from;
+      if (!resolve_side(warp, code, form.from, lane, address_of(warp, form.from, lane), room_bytes, 128,
+                        AccessKind::load, from) ||
           !move_rows(warp, code, form, lane, map, rows, {from, map}))
         return;
       const AsyncRange range{from.shared.offset, static_cast<uint32_t>(size_bytes), warp.pc, AsyncUse::read};
@@ -527,9 +527,9 @@ void tensor(Warp& warp, const Code& code, const AsyncForm& form, uint32_t mask) 
       return;
     }
     for_each_target(warp, form, lane, [&](auto&& in_cta) {
-      Side to;
+      CopySide to;
       if (warp.cta->stopped ||
-          !find_side(warp, code, form.to, lane, in_cta(form.to), room_bytes, 128, AccessKind::store, to) ||
+          !resolve_side(warp, code, form.to, lane, in_cta(form.to), room_bytes, 128, AccessKind::store, to) ||
           !move_rows(warp, code, form, lane, map, rows, {to, map}))
         return;
       // The bytes of the tensor are counted, without gaps (CUTLASS, TensorMap.global_tx_bytes).
@@ -541,16 +541,16 @@ void tensor(Warp& warp, const Code& code, const AsyncForm& form, uint32_t mask) 
 // tensormap.replace: a weak read and write of the whole map.
 void replace(Warp& warp, const Code& code, const AsyncForm& form, uint32_t mask) {
   for_lanes(mask, [&](unsigned lane) {
-    Side place;
-    if (warp.cta->stopped || !find_side(warp, code, form.map, lane, address_of(warp, form.map, lane), kTensorMapBytes,
-                                        64, AccessKind::store, place))
+    CopySide place;
+    if (warp.cta->stopped || !resolve_side(warp, code, form.map, lane, address_of(warp, form.map, lane),
+                                           kTensorMapBytes, 64, AccessKind::store, place))
       return;
     if (place.shared.cta) note_shared_write(warp, code, lane, *place.shared.cta, place.shared.offset, kTensorMapBytes);
     const std::span<uint8_t, kTensorMapBytes> bytes(place.bytes, kTensorMapBytes);
     const bool is_written =
         !checks(*warp.cta, kCheckUninitialised) || !place.shadow ||
         std::all_of(place.shadow, place.shadow + kTensorMapBytes, [](uint8_t b) { return b == 0xff; });
-    auto map = is_written ? decode_tensor_map_to_change(bytes) : decode_tensor_map(bytes);
+    auto map = is_written ? decode_tensor_map_for_replace(bytes) : decode_tensor_map(bytes);
     const uint64_t value = form.wide_field ? at<const uint64_t>(warp, form.size)[lane]
                                            : uint64_t{at<const uint32_t>(warp, form.size)[lane]};
     const auto replaced = map ? replace_field(*map, form.field, form.ordinal, value) : tl::unexpected(map.error());
@@ -566,16 +566,16 @@ void replace(Warp& warp, const Code& code, const AsyncForm& form, uint32_t mask)
 // tensormap.cp_fenceproxy: the warp copies one map to global memory and releases it.
 void publish(Warp& warp, const Code& code, const AsyncForm& form, uint32_t mask) {
   const auto lane = static_cast<unsigned>(std::countr_zero(mask));
-  Side to, from;
-  if (!find_side(warp, code, form.from, lane, address_of(warp, form.from, lane), kTensorMapBytes, 64, AccessKind::load,
-                 from) ||
-      !find_side(warp, code, form.to, lane, address_of(warp, form.to, lane), kTensorMapBytes, 64, AccessKind::store,
-                 to))
+  CopySide to, from;
+  if (!resolve_side(warp, code, form.from, lane, address_of(warp, form.from, lane), kTensorMapBytes, 64,
+                    AccessKind::load, from) ||
+      !resolve_side(warp, code, form.to, lane, address_of(warp, form.to, lane), kTensorMapBytes, 64, AccessKind::store,
+                    to))
     return;
   note_shared_read(warp, code, lane, *from.shared.cta, from.shared.offset, kTensorMapBytes);
   copy_bytes(warp, lane, to, from, kTensorMapBytes);
   if (!warp.cta->order) return;
-  warp.cta->order->lanes(warp.index, mask, warp.live);
+  warp.cta->order->barrier_lanes(warp.index, mask, warp.live);
   note_fence(warp, code, mask);
 }
 
@@ -600,8 +600,8 @@ void cancel(Warp& warp, const Code& code, const AsyncForm& form, uint32_t mask) 
         const uint64_t own = address_of(warp, operand, lane);
         return form.multicasts ? address_in(own, rank) : own;
       };
-      Side to;
-      if (!find_side(warp, code, form.to, lane, address(form.to), sizeof answer, 16, AccessKind::store, to)) return;
+      CopySide to;
+      if (!resolve_side(warp, code, form.to, lane, address(form.to), sizeof answer, 16, AccessKind::store, to)) return;
       if (!to.shared.cta) {
         report(warp, {.kind = FaultKind::out_of_bounds,
                       .message = "the answer of try_cancel is outside of shared memory",
@@ -620,9 +620,9 @@ void store_elements(Warp& warp, const Code& code, const AsyncForm& form, uint32_
   const Ref* list = warp.cta->launch->image->refs.data() + code.list;
   const uint32_t size_bytes = uint32_t{code.element_bytes} * code.count;
   for_lanes(mask, [&](unsigned lane) {
-    Side to;
-    if (warp.cta->stopped || !find_side(warp, code, form.to, lane, address_of(warp, form.to, lane), size_bytes,
-                                        size_bytes, AccessKind::store, to))
+    CopySide to;
+    if (warp.cta->stopped || !resolve_side(warp, code, form.to, lane, address_of(warp, form.to, lane), size_bytes,
+                                           size_bytes, AccessKind::store, to))
       return;
     for (unsigned element = 0; element < code.count; ++element) {
       uint8_t* place = to.bytes + element * code.element_bytes;
@@ -644,7 +644,7 @@ void store_elements(Warp& warp, const Code& code, const AsyncForm& form, uint32_
     part.space = form.barrier.space;
     part.address = form.barrier.number;
     if (find_shared(warp, part, lane, address_of(warp, form.barrier, lane), 8, 8, place))
-      complete_at(warp, code, lane, place, to, size_bytes, size_bytes);
+      complete_at_mbarrier(warp, code, lane, place, to, size_bytes, size_bytes);
   });
 }
 
@@ -706,12 +706,12 @@ bool find_shared(Warp& warp, const Code& code, unsigned lane, uint64_t address, 
   const Object* object = launch.shared.objects.find(place.offset);
   if (!object || place.offset < object->begin || place.offset - object->begin + size_bytes > object->size_bytes)
     return fail(FaultKind::out_of_bounds, "are not within one object");
-  if (const Held held = held_objects(launch, code); !held.allows(*object))
+  if (const AllowedObjects allowed = allowed_objects(launch, code); !allowed.contains(*object))
     return fail(FaultKind::out_of_bounds,
                 fmt::format("are in '{}', from which their address is not derived", object->name));
   if (checks(*warp.cta, kCheckAlignment))
-    note_promise(warp, code, lane, place.offset, size_bytes, align_bytes, {object->begin, object->promised_align},
-                 AccessKind::store);
+    note_undeclared_alignment(warp, code, lane, place.offset, size_bytes, align_bytes,
+                              {object->begin, object->declared_align}, AccessKind::store);
   return true;
 }
 

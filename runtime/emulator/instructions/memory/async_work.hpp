@@ -24,7 +24,7 @@ void expect_bytes(Warp& warp, unsigned lane, const SharedPlace& place, Mbarrier&
 void arrive_at(Warp& warp, unsigned lane, const SharedPlace& place, Mbarrier& barrier, uint32_t count, bool drops,
                uint32_t released);
 // Begins the next phase if the current one is complete.
-void settle_mbarrier(const SharedPlace& place, Mbarrier& barrier);
+void advance_phase(const SharedPlace& place, Mbarrier& barrier);
 
 // mbarrier.try_wait for the lanes of a waiting fragment, whose frame is bound. Returns true if the fragment may
 // continue, and has then set its predicates. With `times_out` it continues in any case.

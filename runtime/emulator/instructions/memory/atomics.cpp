@@ -15,7 +15,7 @@ namespace {
 using ptx::Mod;
 using ptx::Type;
 
-constexpr unsigned kMostElements = 8;  // .v8.f16
+constexpr unsigned kMaxElements = 8;  // .v8.f16
 
 bool in_global(const Warp& warp, const uint8_t* place) {
   const Memory& memory = *warp.cta->launch->memory;
@@ -98,14 +98,14 @@ void atomic(Warp& warp, const Code& code, uint32_t mask) {
   } else {
     locate_unchecked(warp, code, mask, size_bytes, places);
   }
-  if (warp.cta->searched) note_look(warp, code, mask, places.address);
+  if (warp.cta->searched) note_polled_read(warp, code, mask, places.address);
   const ProgramImage& image = *warp.cta->launch->image;
   const Ref* list = image.refs.data() + code.list;
   const auto& updates = image.updates[code.target];
   const bool alone = warp.cta->launch->options.threads <= 1;
   const unsigned register_bytes = std::max<unsigned>(2, code.element_bytes);
   // Reads all operands before the first destination is written, which may be a source too.
-  uint64_t operands[kMostElements][kLanes], undefined_operands[kMostElements][kLanes];
+  uint64_t operands[kMaxElements][kLanes], undefined_operands[kMaxElements][kLanes];
   for (unsigned element = 0; element < code.count && code.element_bytes <= 8; ++element) {
     const Ref source = source_of(code, list, element);
     for_lanes(mask, [&](unsigned i) {

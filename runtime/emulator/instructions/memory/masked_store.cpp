@@ -8,7 +8,7 @@ namespace ptxkit::emulator {
 namespace {
 
 template <bool kChecked>
-void store_some(Warp& warp, const Code& code, uint32_t mask) {
+void store_selected(Warp& warp, const Code& code, uint32_t mask) {
   if constexpr (kChecked) {
     uint64_t address[kLanes];  // of the whole vector
     compute_addresses(warp, code, address);
@@ -27,8 +27,8 @@ void store_some(Warp& warp, const Code& code, uint32_t mask) {
 }  // namespace
 
 void select_masked_store(Code& code) {
-  code.run = store_some<false>;
-  code.checked = store_some<true>;
+  code.run = store_selected<false>;
+  code.checked = store_selected<true>;
 }
 
 }  // namespace ptxkit::emulator

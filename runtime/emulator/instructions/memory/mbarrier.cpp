@@ -16,7 +16,7 @@ namespace {
 constexpr uint32_t kMaxCount = (1u << 20) - 1;
 constexpr int64_t kMaxBytes = (1 << 20) - 1;
 
-void misuse(Warp& warp, unsigned lane, const SharedPlace& place, std::string message) {
+void report_misuse(Warp& warp, unsigned lane, const SharedPlace& place, std::string message) {
   report(warp, {.kind = FaultKind::mbarrier_misuse,
                 .message = std::move(message),
                 .lane = lane,
@@ -27,7 +27,7 @@ void misuse(Warp& warp, unsigned lane, const SharedPlace& place, std::string mes
 }
 
 // The phase and pending count, which arrive returns and test_wait takes.
-uint64_t token(const Mbarrier& barrier) { return barrier.phase << 20 | barrier.pending; }
+uint64_t arrival_token(const Mbarrier& barrier) { return barrier.phase << 20 | barrier.pending; }
 
 bool is_complete(const Mbarrier& barrier, const MbarrierForm& form, uint64_t operand) {
   return form.by_parity ? (barrier.phase & 1) != (operand & 1) : operand >> 20 != barrier.phase;
@@ -43,11 +43,11 @@ void invalidate(Cta& cta, uint64_t offset) {
 Mbarrier* find_mbarrier(Warp& warp, unsigned lane, const SharedPlace& place) {
   const auto it = place.cta->mbarriers.find(place.offset);
   if (it != place.cta->mbarriers.end()) return &it->second;
-  misuse(warp, lane, place, fmt::format("no mbarrier has been initialised at {:#x} of .shared", place.offset));
+  report_misuse(warp, lane, place, fmt::format("no mbarrier has been initialised at {:#x} of .shared", place.offset));
   return nullptr;
 }
 
-void settle_mbarrier(const SharedPlace& place, Mbarrier& barrier) {
+void advance_phase(const SharedPlace& place, Mbarrier& barrier) {
   if (barrier.pending != 0 || barrier.bytes != 0) return;
   ++barrier.phase;
   barrier.pending = barrier.expected;
@@ -64,22 +64,22 @@ void settle_mbarrier(const SharedPlace& place, Mbarrier& barrier) {
 void expect_bytes(Warp& warp, unsigned lane, const SharedPlace& place, Mbarrier& barrier, int64_t bytes) {
   barrier.bytes += bytes;
   if (barrier.bytes > kMaxBytes || barrier.bytes < -kMaxBytes)
-    misuse(warp, lane, place,
-           fmt::format("the mbarrier expects {} bytes, at most {} are possible", barrier.bytes, kMaxBytes));
+    report_misuse(warp, lane, place,
+                  fmt::format("the mbarrier expects {} bytes, at most {} are possible", barrier.bytes, kMaxBytes));
 }
 
 void arrive_at(Warp& warp, unsigned lane, const SharedPlace& place, Mbarrier& barrier, uint32_t count, bool drops,
                uint32_t released) {
   if (count == 0 || count > barrier.pending) {
-    misuse(warp, lane, place,
-           fmt::format("{} at an mbarrier whose phase waits for {}", plural(count, "arrival"), barrier.pending));
+    report_misuse(warp, lane, place,
+                  fmt::format("{} at an mbarrier whose phase waits for {}", plural(count, "arrival"), barrier.pending));
     return;
   }
   if (warp.cta->order && released)
     warp.cta->order->release(warp.index, released, location_of(place.cta, place.offset), Scope::cluster);
   barrier.pending -= count;
   if (drops) barrier.expected -= count;
-  settle_mbarrier(place, barrier);
+  advance_phase(place, barrier);
 }
 
 namespace {
@@ -96,9 +96,9 @@ void run(Warp& warp, const Code& code, uint32_t mask) {
     const uint32_t operand = form.has_count ? at<const uint32_t>(warp, code.b)[lane] : 1;
     if (form.action == MbarrierAction::init) {
       if (operand == 0 || operand > kMaxCount)
-        return misuse(warp, lane, place, fmt::format("count {} is not within 1 to {}", operand, kMaxCount));
+        return report_misuse(warp, lane, place, fmt::format("count {} is not within 1 to {}", operand, kMaxCount));
       if (place.cta->mbarriers.contains(place.offset))
-        return misuse(warp, lane, place, "there is an mbarrier here already: mbarrier.inval comes first");
+        return report_misuse(warp, lane, place, "there is an mbarrier here already: mbarrier.inval comes first");
       Mbarrier& made = place.cta->mbarriers[place.offset];
       made.expected = made.pending = operand;
       made.init_pc = warp.pc;
@@ -118,14 +118,14 @@ void run(Warp& warp, const Code& code, uint32_t mask) {
         return expect_bytes(warp, lane, place, *barrier, operand);
       case MbarrierAction::complete:
         expect_bytes(warp, lane, place, *barrier, -int64_t{operand});
-        return settle_mbarrier(place, *barrier);
+        return advance_phase(place, *barrier);
       case MbarrierAction::arrive:
       case MbarrierAction::drop: {
-        at<uint64_t>(warp, code.dst)[lane] = token(*barrier);
+        at<uint64_t>(warp, code.dst)[lane] = arrival_token(*barrier);
         if (form.expects) expect_bytes(warp, lane, place, *barrier, operand);
         const uint32_t count = form.expects ? 1 : operand;
         if (form.no_complete && count >= barrier->pending && barrier->bytes == 0)
-          return misuse(warp, lane, place, "arrive.noComplete completes the phase");
+          return report_misuse(warp, lane, place, "arrive.noComplete completes the phase");
         uint32_t together = 0;
         for_lanes(mask & ~released, [&](unsigned i) { together |= uint32_t{address[i] == address[lane]} << i; });
         released |= together;
@@ -154,7 +154,7 @@ uint32_t ready_lanes(Warp& warp, const Code& code, uint32_t mask) {
   return ready;
 }
 
-void put_ready(Warp& warp, const Code& code, uint32_t mask, uint32_t ready) {
+void write_ready(Warp& warp, const Code& code, uint32_t mask, uint32_t ready) {
   uint32_t* d = at<uint32_t>(warp, code.dst);
   *d = (*d & ~mask) | ready;
   if (warp.undefined[0]) undefined_lanes(warp, code.dst) &= ~mask;
@@ -176,9 +176,9 @@ void test(Warp& warp, const Code& code, uint32_t mask) {
   if (warp.cta->searched) {
     uint64_t address[kLanes];
     compute_addresses(warp, code, address);
-    note_look(warp, code, mask, address);
+    note_polled_read(warp, code, mask, address);
   }
-  put_ready(warp, code, mask, ready_lanes(warp, code, mask));
+  write_ready(warp, code, mask, ready_lanes(warp, code, mask));
 }
 
 void count(Warp& warp, const Code& code, uint32_t mask) {
@@ -192,7 +192,7 @@ void count(Warp& warp, const Code& code, uint32_t mask) {
 bool try_mbarrier(Warp& warp, const Code& code, uint32_t mask, bool times_out) {
   const uint32_t ready = ready_lanes(warp, code, mask);
   if (ready != mask && !times_out && !warp.cta->stopped) return false;
-  put_ready(warp, code, mask, ready);
+  write_ready(warp, code, mask, ready);
   return true;
 }
 

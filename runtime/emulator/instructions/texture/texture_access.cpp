@@ -63,7 +63,7 @@ class Access {
            fmt::format("the handle is that of a {}, the instruction needs a {}",
                        kUses[static_cast<unsigned>(found->use)], kUses[static_cast<unsigned>(use)]));
     } else if (use != ImageUse::sampler && !is_query(form_) && found->description.shape != form_.shape &&
-               !(form_.shape == ImageShape::line && found->description.shape == ImageShape::buffer)) {
+               !(form_.shape == ImageShape::one_dim && found->description.shape == ImageShape::buffer)) {
       fail(kind, lane, "the geometry of the instruction is not that of the image");
     } else if (use != ImageUse::sampler && !is_live(*found)) {
       report(warp_, {.kind = FaultKind::use_after_free,
@@ -110,7 +110,7 @@ class Access {
       out.coordinate[i] = at<const float>(warp_, refs_[form_.coordinates.first + i])[lane];
     for (unsigned i = 0; i < std::min(form_.offsets.count, 3u); ++i)
       out.offset[i] = at<const int32_t>(warp_, refs_[form_.offsets.first + i])[lane];
-    if (form_.shape == ImageShape::line && out.offset[0] < 0) out.offset[1] = -1;  // the sign also selects the row
+    if (form_.shape == ImageShape::one_dim && out.offset[0] < 0) out.offset[1] = -1;  // the sign also selects the row
     out.layer = layer(lane);
     return out;
   }
@@ -210,7 +210,7 @@ void sample(Warp& warp, const Code& code, uint32_t mask) {
       sampling.border = sampler->sampling.border;
     }
     const bool from_buffer = image->description.shape == ImageShape::buffer;
-    if (form.shape == ImageShape::line && from_buffer != form.integer_coordinates && access.wants(kCheckBounds)) {
+    if (form.shape == ImageShape::one_dim && from_buffer != form.integer_coordinates && access.wants(kCheckBounds)) {
       access.fail(FaultKind::texture_handle, lane,
                   from_buffer ? "a buffer is fetched by .s32 coordinates only"
                               : "an array of one dimension gives zeros by .s32 coordinates; a buffer is fetched so");
@@ -223,7 +223,7 @@ void sample(Warp& warp, const Code& code, uint32_t mask) {
       values = gather(*image, sampling, texels, access.point(lane), form.channel, touched);
     else if (!form.integer_coordinates)
       values = fetch(*image, sampling, texels, access.point(lane), touched);
-    else if ((form.shape != ImageShape::line || from_buffer) && access.exists(lane, from_buffer))
+    else if ((form.shape != ImageShape::one_dim || from_buffer) && access.exists(lane, from_buffer))
       values = fetch_texel(*image, sampling, texels, access.texel(lane, from_buffer), access.layer(lane),
                            form.level != kNoRef, touched);
     const bool undefined = checked && access.note(lane, *image, touched);
@@ -260,9 +260,9 @@ uint32_t channel_type(const Image& image) {
   }
 }
 
-uint32_t answer(const Image& image, Mod query) {
+uint32_t query_value(const Image& image, Mod query) {
   const ImageDescription& is = image.description;
-  const uint32_t layers = is.shape == ImageShape::cubes ? is.layers / 6 : is.layers;
+  const uint32_t layers = is.shape == ImageShape::cube_array ? is.layers / 6 : is.layers;
   static constexpr uint32_t kAddressModes[] = {0, 1, 3,
                                                4};  // of wrap, mirror, clamp_ogl, clamp_to_edge, clamp_to_border
   switch (query) {
@@ -270,11 +270,11 @@ uint32_t answer(const Image& image, Mod query) {
       return is.width;
     // For lines, planes and cubes the value after the width is their number, as on an H200.
     case Mod::height:
-      if (is.shape == ImageShape::line && image.use == ImageUse::surface) return 0;
-      return is.shape == ImageShape::lines ? layers : is.shape == ImageShape::buffer ? 0 : is.height;
+      if (is.shape == ImageShape::one_dim && image.use == ImageUse::surface) return 0;
+      return is.shape == ImageShape::one_dim_array ? layers : is.shape == ImageShape::buffer ? 0 : is.height;
     case Mod::depth:
-      if (is.shape == ImageShape::planes || is.shape == ImageShape::cubes) return layers;
-      return is.shape == ImageShape::volume ? is.depth : 0;
+      if (is.shape == ImageShape::two_dim_array || is.shape == ImageShape::cube_array) return layers;
+      return is.shape == ImageShape::three_dim ? is.depth : 0;
     case Mod::array_size:
       return layers;
     case Mod::channel_data_type:
@@ -310,7 +310,7 @@ void query(Warp& warp, const Code& code, uint32_t mask) {
     // In unified mode a texture contains its sampler.
     const Image* image = access.image(form.image, lane, form.of_sampler ? ImageUse::sampler : use);
     if (!image) return;
-    at<uint32_t>(warp, access.data(0))[lane] = access.exists(lane, false) ? answer(*image, form.query) : 0;
+    at<uint32_t>(warp, access.data(0))[lane] = access.exists(lane, false) ? query_value(*image, form.query) : 0;
   }
   if (checked) undefined_lanes(warp, access.data(0)) &= ~mask;
 }
@@ -324,7 +324,7 @@ struct Element {
 bool locate_element(const Access& access, const Image& image, unsigned lane, unsigned size_bytes, Element& out) {
   const TextureForm& form = access.form();
   const ImageDescription& is = image.description;
-  const bool layered = is.shape == ImageShape::lines || is.shape == ImageShape::planes;
+  const bool layered = is.shape == ImageShape::one_dim_array || is.shape == ImageShape::two_dim_array;
   const unsigned texel_bytes = is.texel_bytes();
   const int64_t row_bytes = int64_t{is.width} * texel_bytes;
   int64_t x = access.integer(0, lane);

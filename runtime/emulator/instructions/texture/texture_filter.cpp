@@ -38,11 +38,11 @@ float round_away(int64_t value, int exponent, int digits, int least_exponent) {
 }
 
 // A finite floating point number as mantissa * 2^exponent with `digits` bits of mantissa.
-struct Parts {
+struct ScaledInteger {
   int64_t mantissa = 0;
   int exponent = 0;
 };
-Parts parts_of(float value, int digits) {
+ScaledInteger scaled_integer(float value, int digits) {
   int exponent = 0;
   const float fraction = std::frexp(value, &exponent);
   return {static_cast<int64_t>(std::ldexp(fraction, digits)), exponent - digits};
@@ -51,23 +51,24 @@ Parts parts_of(float value, int digits) {
 // One of the up to eight texels of a filter: z, y, x each 0 or 1.
 struct Tap {
   int64_t weight = 0;
-  unsigned slab = 0;
+  unsigned slice = 0;
   std::optional<uint64_t> texel;  // its offset; empty for the border
 };
 
 class Sampler {
  public:
   Sampler(const Image& image, const Sampling& sampling, const uint8_t* texels, Footprint& touched)
-      : is_(image.description), how_(sampling), texels_(texels), touched_(touched) {
-    size_ = {static_cast<int64_t>(is_.width), static_cast<int64_t>(is_.height), static_cast<int64_t>(is_.depth)};
-    mode_ = !how_.normalised && how_.address != AddressMode::border ? AddressMode::clamp : how_.address;
+      : image_(image.description), sampling_(sampling), texels_(texels), touched_(touched) {
+    size_ = {static_cast<int64_t>(image_.width), static_cast<int64_t>(image_.height),
+             static_cast<int64_t>(image_.depth)};
+    mode_ = !sampling_.normalised && sampling_.address != AddressMode::border ? AddressMode::clamp : sampling_.address;
   }
 
   // The coordinate of an axis in texels.
   double place(const FetchPoint& point, unsigned axis) const {
     double x = static_cast<double>(point.coordinate[axis]);
     if (!std::isfinite(x)) x = 0;
-    if (!how_.normalised) return x;
+    if (!sampling_.normalised) return x;
     if (mode_ == AddressMode::wrap) x -= std::floor(x);
     // The hardware truncates a normalised coordinate to 21 fractional bits, or more if 1/256 of a texel needs them.
     const int bits = std::max(21, 8 + static_cast<int>(std::bit_width(static_cast<uint64_t>(size_[axis] - 1))));
@@ -107,8 +108,8 @@ class Sampler {
   }
 
   uint64_t offset(const std::array<uint64_t, 3>& i, uint32_t layer) {
-    const uint64_t z = i[2] + uint64_t{std::min(layer, is_.layers - 1)} * is_.depth;
-    const uint64_t at = ((z * is_.height + i[1]) * is_.width + i[0]) * is_.texel_bytes();
+    const uint64_t z = i[2] + uint64_t{std::min(layer, image_.layers - 1)} * image_.depth;
+    const uint64_t at = ((z * image_.height + i[1]) * image_.width + i[0]) * image_.texel_bytes();
     bool known = false;
     for (unsigned k = 0; k < touched_.count; ++k) known |= touched_.texels[k] == at;
     if (!known) touched_.texels[touched_.count++] = at;
@@ -116,36 +117,38 @@ class Sampler {
   }
 
   int64_t integer(uint64_t texel, unsigned channel) const {
-    const unsigned bytes = is_.channel_bytes();
+    const unsigned bytes = image_.channel_bytes();
     uint32_t bits = 0;
     std::memcpy(&bits, texels_ + texel + uint64_t{channel} * bytes, bytes);
-    if (!is_signed(is_.format)) return bits;
+    if (!is_signed(image_.format)) return bits;
     return static_cast<int32_t>(bits << (32 - 8 * bytes)) >> (32 - 8 * bytes);
   }
 
   float floating(uint64_t texel, unsigned channel) const {
-    if (is_.format == TexelFormat::f16) return scalar::f16_value(static_cast<uint16_t>(raw(texel, channel)));
+    if (image_.format == TexelFormat::f16) return scalar::f16_value(static_cast<uint16_t>(raw(texel, channel)));
     return std::bit_cast<float>(raw(texel, channel));
   }
 
-  bool stays_integer() const { return is_integer(is_.format) && (how_.reads_integer || is_.channel_bytes() == 4); }
+  bool stays_integer() const {
+    return is_integer(image_.format) && (sampling_.reads_integer || image_.channel_bytes() == 4);
+  }
 
   // The value of a fetch without a filter.
   uint32_t value(const std::optional<uint64_t>& texel, unsigned channel) const {
-    if (channel >= is_.channels) return 0;
+    if (channel >= image_.channels) return 0;
     if (stays_integer()) {
       if (texel) return static_cast<uint32_t>(integer(*texel, channel));
-      return is_.channel_bytes() == 4 ? std::bit_cast<uint32_t>(how_.border[channel]) : 0;
+      return image_.channel_bytes() == 4 ? std::bit_cast<uint32_t>(sampling_.border[channel]) : 0;
     }
-    if (!texel) return std::bit_cast<uint32_t>(how_.border[channel]);
-    if (!is_integer(is_.format)) return std::bit_cast<uint32_t>(floating(*texel, channel));
+    if (!texel) return std::bit_cast<uint32_t>(sampling_.border[channel]);
+    if (!is_integer(image_.format)) return std::bit_cast<uint32_t>(floating(*texel, channel));
     return std::bit_cast<uint32_t>(static_cast<float>(
         static_cast<double>(std::max(integer(*texel, channel), -largest())) / static_cast<double>(largest())));
   }
 
   // A fraction of 8 or 16 bits, widened to the 16 bits that filters use.
   int64_t fraction(int64_t sum) const {
-    switch (is_.format) {
+    switch (image_.format) {
       case TexelFormat::u8:
         return rounded(sum * 257);
       case TexelFormat::s8:  // 32767 / 127 as the hardware computes it
@@ -157,18 +160,18 @@ class Sampler {
     }
   }
   uint32_t fraction_bits(int64_t sum) const {
-    const double most = is_signed(is_.format) ? 32767.0 : 65535.0;
+    const double most = is_signed(image_.format) ? 32767.0 : 65535.0;
     return std::bit_cast<uint32_t>(static_cast<float>(static_cast<double>(fraction(sum)) / most));
   }
   int64_t border_integer(unsigned channel) const {
-    const float value = std::clamp(how_.border[channel], is_signed(is_.format) ? -1.0F : 0.0F, 1.0F);
+    const float value = std::clamp(sampling_.border[channel], is_signed(image_.format) ? -1.0F : 0.0F, 1.0F);
     return std::llround(static_cast<double>(value) * static_cast<double>(largest()));
   }
 
   std::array<Tap, 8> taps(const FetchPoint& point) {
     std::array<int64_t, 3> first{}, way{};
     for (unsigned axis = 0; axis < 3; ++axis) {
-      const bool flat = axis == 2 ? size_[2] == 1 && is_.shape != ImageShape::volume : false;
+      const bool flat = axis == 2 ? size_[2] == 1 && image_.shape != ImageShape::three_dim : false;
       if (flat) continue;
       // A line is a plane of one row, whose other coordinate is 0.
       int64_t at = fixed(axis == 1 && is_line() ? 0.0 : place(point, axis)) + point.offset[axis] * kOne;
@@ -178,15 +181,15 @@ class Sampler {
     }
     std::array<Tap, 8> out;
     for (unsigned z = 0; z < 2; ++z) {
-      const int64_t slab = z ? way[2] : kOne - way[2];
-      const int64_t right = rounded(slab * way[0]), left = slab - right;
+      const int64_t slice = z ? way[2] : kOne - way[2];
+      const int64_t right = rounded(slice * way[0]), left = slice - right;
       const int64_t upper_right = rounded(right * way[1]), lower_left = rounded(left * (kOne - way[1]));
       const int64_t weights[] = {lower_left, right - upper_right, left - lower_left, upper_right};
       for (unsigned k = 0; k < 4; ++k) {
         if (weights[k] == 0) continue;
         Tap& tap = out[z * 4 + k];
         tap.weight = weights[k];
-        tap.slab = z;
+        tap.slice = z;
         tap.texel = texel({first[0] + (k & 1), first[1] + (k >> 1), first[2] + z}, point.layer);
       }
     }
@@ -194,31 +197,31 @@ class Sampler {
   }
 
   uint32_t filtered(const std::array<Tap, 8>& taps, unsigned channel) const {
-    if (channel >= is_.channels) return 0;
-    if (is_integer(is_.format)) {
+    if (channel >= image_.channels) return 0;
+    if (is_integer(image_.format)) {
       int64_t sum = 0;
       for (const Tap& tap : taps)
         if (tap.weight) sum += tap.weight * (tap.texel ? integer(*tap.texel, channel) : border_integer(channel));
       return fraction_bits(sum);
     }
-    const int digits = is_.format == TexelFormat::f16 ? 11 : 24;
+    const int digits = image_.format == TexelFormat::f16 ? 11 : 24;
     std::array<float, 8> values{};
     bool finite = true;
     double plain = 0;
     for (unsigned k = 0; k < 8; ++k) {
       if (!taps[k].weight) continue;
-      values[k] = taps[k].texel ? floating(*taps[k].texel, channel) : how_.border[channel];
+      values[k] = taps[k].texel ? floating(*taps[k].texel, channel) : sampling_.border[channel];
       finite &= std::isfinite(values[k]);
       plain += static_cast<double>(values[k]) * static_cast<double>(taps[k].weight) / kOne;
     }
     if (!finite) return std::bit_cast<uint32_t>(scalar::canonical(static_cast<float>(plain)));
-    Slab sums[2];
-    for (unsigned z = 0; z < 2; ++z) sums[z] = sum_slab(taps, values, z, digits);
+    SliceSum sums[2];
+    for (unsigned z = 0; z < 2; ++z) sums[z] = sum_slice(taps, values, z, digits);
     // Truncates both sums downwards to the precision that the larger one leaves.
     const int largest = std::max(sums[0].exponent, sums[1].exponent) + kGuardBits, bias = 126 + digits;
     const int unit = ((largest + bias) | kExponentBlock) - bias - kGuardBits - kSumGuardBits;
     int64_t total = 0;
-    for (const Slab& each : sums) {
+    for (const SliceSum& each : sums) {
       const int up = each.exponent - unit;
       total += up >= 0 ? each.sum << up : each.sum >> std::min(-up, 63);
     }
@@ -226,43 +229,45 @@ class Sampler {
   }
 
  private:
-  struct Slab {
+  struct SliceSum {
     int64_t sum = 0;
     int exponent = 0;
   };
 
-  bool is_line() const { return is_.shape <= ImageShape::line || is_.shape == ImageShape::lines; }
-  int64_t largest() const { return (int64_t{1} << (8 * is_.channel_bytes() - (is_signed(is_.format) ? 1 : 0))) - 1; }
+  bool is_line() const { return image_.shape <= ImageShape::one_dim || image_.shape == ImageShape::one_dim_array; }
+  int64_t largest() const {
+    return (int64_t{1} << (8 * image_.channel_bytes() - (is_signed(image_.format) ? 1 : 0))) - 1;
+  }
   uint32_t raw(uint64_t texel, unsigned channel) const {
-    const unsigned bytes = is_.channel_bytes();
+    const unsigned bytes = image_.channel_bytes();
     uint32_t bits = 0;
     std::memcpy(&bits, texels_ + texel + uint64_t{channel} * bytes, bytes);
     return bits;
   }
 
   // The weighted sum of the texels of one z, each truncated kGuardBits below the last digit of the largest.
-  Slab sum_slab(const std::array<Tap, 8>& taps, const std::array<float, 8>& values, unsigned z, int digits) const {
+  SliceSum sum_slice(const std::array<Tap, 8>& taps, const std::array<float, 8>& values, unsigned z, int digits) const {
     int top = kNoExponent;
     for (unsigned k = 0; k < 8; ++k)
-      if (taps[k].weight && taps[k].slab == z && values[k] != 0)
-        top = std::max(top, parts_of(values[k], digits).exponent);
-    Slab out{0, top - kGuardBits};
+      if (taps[k].weight && taps[k].slice == z && values[k] != 0)
+        top = std::max(top, scaled_integer(values[k], digits).exponent);
+    SliceSum out{0, top - kGuardBits};
     if (top == kNoExponent) return out;
     for (unsigned k = 0; k < 8; ++k) {
-      if (!taps[k].weight || taps[k].slab != z) continue;
-      const Parts parts = parts_of(values[k], digits);
+      if (!taps[k].weight || taps[k].slice != z) continue;
+      const ScaledInteger parts = scaled_integer(values[k], digits);
       if (parts.mantissa == 0) continue;
       const int down = top - parts.exponent;
       const int64_t size = std::abs(parts.mantissa) << kGuardBits;
       const int64_t cut = down > 60 ? 0 : size >> down;
-      out.sum += tap_sign(parts.mantissa) * cut * taps[k].weight;
+      out.sum += sign_of(parts.mantissa) * cut * taps[k].weight;
     }
     return out;
   }
-  static int64_t tap_sign(int64_t mantissa) { return mantissa < 0 ? -1 : 1; }
+  static int64_t sign_of(int64_t mantissa) { return mantissa < 0 ? -1 : 1; }
 
-  const ImageDescription& is_;
-  const Sampling& how_;
+  const ImageDescription& image_;
+  const Sampling& sampling_;
   const uint8_t* texels_;
   Footprint& touched_;
   std::array<int64_t, 3> size_{};

@@ -3,7 +3,7 @@
 // both sides. A value that mixes two addresses (one array plus the distance to another is an address in the other) is
 // unknown, so that a compiler's arithmetic raises no alarm. A loaded value counts as no address; accesses with it as a
 // base are not restricted.
-#include "runtime/emulator/sanitizer/homes.hpp"
+#include "runtime/emulator/sanitizer/address_origins.hpp"
 
 #include <algorithm>
 #include <iterator>
@@ -24,7 +24,7 @@ using ptx::Op;
 using ptx::Operand;
 using ptx::OperandKind;
 
-constexpr size_t kMostVariables = 8;
+constexpr size_t kMaxVariables = 8;
 
 struct State {
   enum class Kind : uint8_t { nothing, no_address, address, unknown } kind = Kind::nothing;
@@ -42,7 +42,7 @@ State join(const State& a, const State& b) {
   if (a.kind != State::Kind::address || b.kind != State::Kind::address) return kUnknown;
   State both{State::Kind::address};
   std::ranges::set_union(a.variables, b.variables, std::back_inserter(both.variables));
-  return both.variables.size() > kMostVariables ? kUnknown : both;
+  return both.variables.size() > kMaxVariables ? kUnknown : both;
 }
 
 // The state of a value computed from both: an address and a distance.
@@ -52,9 +52,9 @@ State sum(const State& a, const State& b) {
   return a.kind == State::Kind::no_address ? b : kUnknown;
 }
 
-class Tracer {
+class OriginAnalysis {
  public:
-  Tracer(const ptx::Module& module, const ptx::Function& function)
+  OriginAnalysis(const ptx::Module& module, const ptx::Function& function)
       : module_(module), function_(function), graph_(function), ssa_(graph_, dominators()), states_(ssa_.size()) {
     for (bool changes = true; changes;) {
       changes = false;
@@ -69,8 +69,8 @@ class Tracer {
 
   // Collects the operands of the instructions that `takes` accepts.
   template <class Takes>
-  Homes collect(const Takes& takes) const {
-    Homes homes;
+  AddressOrigins collect(const Takes& takes) const {
+    AddressOrigins address_origins;
     std::map<ptx::Offset, State> seen;
     for (ptx::InstructionId id = 0; id < function_.instructions.size(); ++id) {
       if (!graph_.is_reachable(graph_.block_of(id)) || !takes(id)) continue;
@@ -82,12 +82,12 @@ class Tracer {
         State& state = seen[operand.at];
         state = join(state, state_of(flow::address_base(ssa_, at)));
         if (state.kind == State::Kind::address)
-          homes[operand.at] = state.variables;
+          address_origins[operand.at] = state.variables;
         else
-          homes.erase(operand.at);
+          address_origins.erase(operand.at);
       }
     }
-    return homes;
+    return address_origins;
   }
 
  private:
@@ -207,7 +207,7 @@ bool names_shared(const ptx::Module& module, const ptx::Function& function) {
 }
 
 // Functions entered by calls that are not followed: their arguments are unknown.
-std::set<ptx::FunctionId> entered_unseen(const ptx::Module& module, const ptx::Function& function) {
+std::set<ptx::FunctionId> entered_by_unfollowed_calls(const ptx::Module& module, const ptx::Function& function) {
   std::set<ptx::FunctionId> entered;
   std::vector<ptx::FunctionId> open;
   const auto add_named = [&](const ptx::Function& by, const Operand& operand) {
@@ -231,12 +231,12 @@ std::set<ptx::FunctionId> entered_unseen(const ptx::Module& module, const ptx::F
 
 }  // namespace
 
-Homes find_homes(const ptx::Module& module, ptx::FunctionId entry) {
+AddressOrigins find_address_origins(const ptx::Module& module, ptx::FunctionId entry) {
   const auto inlined = flow::inline_calls(module, entry);
   const ptx::Function& function = inlined ? inlined->function : module.functions[entry];
   if (function.instructions.empty() || !names_shared(module, function)) return {};
-  const std::set<ptx::FunctionId> unseen = entered_unseen(module, function);
-  return Tracer(module, function).collect([&](ptx::InstructionId id) {
+  const std::set<ptx::FunctionId> unseen = entered_by_unfollowed_calls(module, function);
+  return OriginAnalysis(module, function).collect([&](ptx::InstructionId id) {
     return !inlined || !unseen.contains(inlined->origins[id].function);
   });
 }

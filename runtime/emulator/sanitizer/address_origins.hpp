@@ -12,9 +12,9 @@ namespace ptxkit::emulator {
 
 // By place of an address operand in the text: the shared variables that it may be derived from, ascending. An operand
 // is absent if they are unknown: the address was loaded, or computed from several addresses in a way that mixes them.
-using Homes = std::map<ptx::Offset, std::vector<ptx::VariableId>>;
+using AddressOrigins = std::map<ptx::Offset, std::vector<ptx::VariableId>>;
 
 // Covers all code that `entry` reaches by calls that can be followed (analyzer/flow/inline.hpp).
-Homes find_homes(const ptx::Module& module, ptx::FunctionId entry);
+AddressOrigins find_address_origins(const ptx::Module& module, ptx::FunctionId entry);
 
 }  // namespace ptxkit::emulator
