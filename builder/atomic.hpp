@@ -7,12 +7,12 @@ namespace ptxkit::dsl {
 
 // The value in memory before an atomic operation: an Expr that, unlike others, may be discarded.
 template <DeviceScalar T>
-class Before : public Expr<T, Rate::thread> {
+class OldValue : public Expr<T, Rate::thread> {
  public:
   using Expr<T, Rate::thread>::Expr;
 };
 template <DeviceScalar T>
-struct OperandTraits<Before<T>> : OperandTraits<Expr<T, Rate::thread>> {};
+struct OperandTraits<OldValue<T>> : OperandTraits<Expr<T, Rate::thread>> {};
 
 namespace detail {
 
@@ -25,21 +25,21 @@ constexpr void require_atomic() {
 }
 
 template <Space S, class T, size_t A, Rate R, class V>
-Before<T> atomic(AtomicOp op, const Ptr<S, T, A, R>& pointer, const V& value, Order order, Scope scope, Where where) {
+OldValue<T> atomic(AtomicOp op, const Ptr<S, T, A, R>& pointer, const V& value, Order order, Scope scope, Where where) {
   require_atomic<S, T, A>();
   Trace& trace = pointer.trace();
   const Value by = materialise(trace, kScalarOf<T>, operand<T>(value, where));
-  return Before<T>({&trace, trace.atomic(op, S, kScalarOf<T>, pointer.place(), by, order, scope, where)});
+  return OldValue<T>({&trace, trace.atomic(op, S, kScalarOf<T>, pointer.place(), by, order, scope, where)});
 }
 
 }  // namespace detail
 
 // Each returns the value in memory before the operation. `value` has the pointer's element type.
-#define PTXKIT_ATOMIC(name, op)                                                            \
-  template <Space S, class T, size_t A, Rate R, class V>                                   \
-  Before<T> name(const Ptr<S, T, A, R>& pointer, const V& value, Order order, Scope scope, \
-                 Where where = Where::current()) {                                         \
-    return detail::atomic(AtomicOp::op, pointer, value, order, scope, where);              \
+#define PTXKIT_ATOMIC(name, op)                                                              \
+  template <Space S, class T, size_t A, Rate R, class V>                                     \
+  OldValue<T> name(const Ptr<S, T, A, R>& pointer, const V& value, Order order, Scope scope, \
+                   Where where = Where::current()) {                                         \
+    return detail::atomic(AtomicOp::op, pointer, value, order, scope, where);                \
   }
 PTXKIT_ATOMIC(atomic_add, add)
 PTXKIT_ATOMIC(atomic_min, min)
@@ -64,8 +64,8 @@ void atomic_max_if(const Condition& condition, const Ptr<S, T, A, R>& pointer, c
 
 // Stores `desired` where *pointer equals `expected`. Returns the value in memory before the operation.
 template <Space S, class T, size_t A, Rate R, class E, class D>
-Before<T> atomic_compare_exchange(const Ptr<S, T, A, R>& pointer, const E& expected, const D& desired, Order order,
-                                  Scope scope, Where where = Where::current()) {
+OldValue<T> atomic_compare_exchange(const Ptr<S, T, A, R>& pointer, const E& expected, const D& desired, Order order,
+                                    Scope scope, Where where = Where::current()) {
   static_assert(S == Space::global || S == Space::shared, "atomics work on global and shared memory");
   static_assert(DeviceInteger<T> && sizeof(T) >= 4, "atomics take 32- or 64-bit integers that may be written");
   static_assert(A >= sizeof(T),
@@ -73,7 +73,8 @@ Before<T> atomic_compare_exchange(const Ptr<S, T, A, R>& pointer, const E& expec
   Trace& trace = pointer.trace();
   const Value old = materialise(trace, kScalarOf<T>, detail::operand<T>(expected, where));
   const Value next = materialise(trace, kScalarOf<T>, detail::operand<T>(desired, where));
-  return Before<T>({&trace, trace.compare_exchange(S, kScalarOf<T>, pointer.place(), old, next, order, scope, where)});
+  return OldValue<T>(
+      {&trace, trace.compare_exchange(S, kScalarOf<T>, pointer.place(), old, next, order, scope, where)});
 }
 
 // Loads and stores that may race with other threads without a data race. A load is relaxed or acquire, a store relaxed

@@ -35,8 +35,8 @@ class SizeExpr {
     Term* at = sum.terms_;
     for (const Term& term : more.terms_) {
       if (term.times == 0) continue;
-      while (at != sum.terms_ + kMostTerms && at->times != 0) ++at;
-      if (at == sum.terms_ + kMostTerms) refuse_sum();
+      while (at != sum.terms_ + kMaxTerms && at->times != 0) ++at;
+      if (at == sum.terms_ + kMaxTerms) refuse_sum();
       *at = term;
     }
     return sum;
@@ -44,7 +44,7 @@ class SizeExpr {
   std::string text() const;
 
  private:
-  static constexpr size_t kMostTerms = 4;
+  static constexpr size_t kMaxTerms = 4;
   struct Term {
     char variable = 0;
     u64 times = variable == 0 ? 0 : 1, over = 1;
@@ -52,7 +52,7 @@ class SizeExpr {
   constexpr explicit SizeExpr(Term term) : terms_{term} {}
   [[noreturn]] static void refuse_quotient();
   [[noreturn]] static void refuse_sum();
-  Term terms_[kMostTerms] = {};
+  Term terms_[kMaxTerms] = {};
   u64 plus_ = 0;
 };
 inline constexpr SizeExpr N = SizeExpr::of('N'), M = SizeExpr::of('M');

@@ -236,7 +236,7 @@ void Kernel::range(const B& begin, const E& end, const S& step, Body&& body, Whe
   };
   const Expr<T, rate> last = value(end);
   const Expr<T, rate> stride = value(step);
-  Var<T, rate> counter(*this, Assigned<T, rate>(value(begin), where));
+  Var<T, rate> counter(*this, AssignedValue<T, rate>(value(begin), where));
   Trace::Loop* opened = trace_->open_loop(rate, where);
   Loop<rate> handle(*trace_, opened);
   const Expr<T, rate> i = counter.read(where);
@@ -249,7 +249,7 @@ void Kernel::range(const B& begin, const E& end, const S& step, Body&& body, Whe
   }
   trace_->open_latch(opened);
   const Traced next = apply(Binary::add, kScalarOf<T>, Located<T, rate>(i, where), Located<T, rate>(stride, where));
-  counter = Assigned<T, rate>(Expr<T, rate>(next), where);
+  counter = AssignedValue<T, rate>(Expr<T, rate>(next), where);
   trace_->close_loop(opened);
 }
 

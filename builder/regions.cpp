@@ -9,7 +9,7 @@
 namespace ptxkit::dsl {
 namespace {
 
-const char* who(Rate together) {
+const char* threads_text(Rate together) {
   return together == Rate::block ? "every thread of the CTA" : "every lane of the warp";
 }
 
@@ -30,14 +30,14 @@ void Regions::close(Id id) {
 void Regions::require_together(Rate together, const std::string& what, Where where) {
   for (const Region& region : stack_) {
     if (region.rate <= together) continue;
-    throw DslError(what + " needs " + who(together) + ", but stands inside a divergent " + region.what, where,
+    throw DslError(what + " needs " + threads_text(together) + ", but stands inside a divergent " + region.what, where,
                    std::string("this ") + region.what + " is " + name_of(region.rate), region.where,
                    "move the " + what + " out of the " + region.what +
                        ", or make the condition uniform with any, all, " +
                        "ballot or broadcast and select the values per lane");
   }
   if (return_ && return_->rate > together) {
-    throw DslError(what + " needs " + who(together) + ", but some have left the kernel", where,
+    throw DslError(what + " needs " + threads_text(together) + ", but some have left the kernel", where,
                    std::string("they return here, on a ") + name_of(return_->rate) + " condition", return_->where,
                    "let all threads stay until the last " + what + " and guard the work instead");
   }
@@ -71,11 +71,11 @@ void Regions::require_uniform_jump(Rate rate, Id loop, const std::string& what, 
   }
 }
 
-void Regions::require_alive(Id made_in, Where where) const {
-  if (made_in == 0) return;
-  if (std::any_of(stack_.begin(), stack_.end(), [&](const Region& region) { return region.id == made_in; })) return;
+void Regions::require_alive(Id defined_in, Where where) const {
+  if (defined_in == 0) return;
+  if (std::any_of(stack_.begin(), stack_.end(), [&](const Region& region) { return region.id == defined_in; })) return;
   throw DslError("a value is used outside of the branch or loop that made it", where, "it was made inside this one",
-                 opened_[made_in], "keep it in a Var that is declared before the branch");
+                 opened_[defined_in], "keep it in a Var that is declared before the branch");
 }
 
 void Regions::note_return(Rate rate, Where where) {
@@ -84,7 +84,7 @@ void Regions::note_return(Rate rate, Where where) {
     for (const Site& site : region.sites) {
       if (rate <= site.together) continue;
       throw DslError(std::string("a return on a ") + name_of(rate) + " condition in a loop that holds a " + site.what,
-                     where, site.what + " here needs " + who(site.together) + " in the next turn", site.where,
+                     where, site.what + " here needs " + threads_text(site.together) + " in the next turn", site.where,
                      "leave the loop with break_if on a uniform condition instead");
     }
   }

@@ -36,8 +36,8 @@ class Regions {
   // Checks a jump out of `loop`, or to its next iteration, on a condition of rate `rate`.
   void require_uniform_jump(Rate rate, Id loop, const std::string& what, Where where) const;
 
-  // Checks that the region `made_in`, in which a value was made, is still open.
-  void require_alive(Id made_in, Where where) const;
+  // Checks that the region `defined_in`, in which a value was made, is still open.
+  void require_alive(Id defined_in, Where where) const;
 
   // Some threads, as far as `rate` says, leave the kernel here.
   void note_return(Rate rate, Where where);

@@ -102,12 +102,12 @@ Trace::State::State(const KernelDefinition& definition, const EmitOptions& emit_
   files[path] = subprogram;
 
   entry = new_block("entry");
-  leave = new_block("leave");
+  return_block = new_block("leave");
   llvm::BasicBlock* body = new_block("body");
   b.SetInsertPoint(entry);
   at(definition.where);
   b.CreateBr(body);
-  b.SetInsertPoint(leave);
+  b.SetInsertPoint(return_block);
   b.CreateRetVoid();
   b.SetInsertPoint(body);
 }
@@ -160,7 +160,7 @@ void Trace::State::trap_if(llvm::Value* condition, Where where) {
 }
 
 void Trace::State::finish() {
-  b.CreateBr(leave);
+  b.CreateBr(return_block);
   debug_info.finalize();
   std::string problem;
   llvm::raw_string_ostream stream(problem);
@@ -488,7 +488,7 @@ void Trace::return_if(Value condition, Rate rate, Where where) {
   s.regions.note_return(rate, where);
   s.at(where);
   llvm::BasicBlock* go_on = s.new_block("next");
-  s.b.CreateCondBr(s.node(condition, where), s.leave, go_on);
+  s.b.CreateCondBr(s.node(condition, where), s.return_block, go_on);
   s.b.SetInsertPoint(go_on);
 }
 

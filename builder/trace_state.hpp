@@ -49,8 +49,8 @@ struct Trace::State {
   llvm::Module& module;
   llvm::IRBuilderBase& b;
   llvm::Function* function = nullptr;
-  llvm::BasicBlock* entry = nullptr;  // holds the allocas
-  llvm::BasicBlock* leave = nullptr;  // the only `ret`
+  llvm::BasicBlock* entry = nullptr;         // holds the allocas
+  llvm::BasicBlock* return_block = nullptr;  // the only `ret`
   llvm::DIBuilder& debug_info;
   std::map<std::string, llvm::DIScope*> files;  // the debug scope of each source file
 

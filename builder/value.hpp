@@ -192,25 +192,25 @@ struct OperandTraits<Var<T, R>> : OperandTraits<Expr<T, R>> {};
 
 // The right side of an assignment to a Var<T, R>: of type T, and at most as divergent as R. A literal must fit T.
 template <DeviceScalar T, Rate R>
-struct Assigned : Operand {
+struct AssignedValue : Operand {
   template <Rate S>
-  Assigned(const Expr<T, S>& expr, Where at = Where::current()) : Operand{&expr.trace(), expr.value(), 0, at} {
+  AssignedValue(const Expr<T, S>& expr, Where at = Where::current()) : Operand{&expr.trace(), expr.value(), 0, at} {
     static_assert(
         S <= R,
         "a more divergent value cannot be assigned to a uniform variable: make it uniform with broadcast, any, "
         "all, ballot or a reduction, or declare the variable at Rate::thread");
   }
   template <Rate S>
-  Assigned(const Var<T, S>& var, Where at = Where::current()) : Assigned(*var, at) {}
+  AssignedValue(const Var<T, S>& var, Where at = Where::current()) : AssignedValue(*var, at) {}
   template <detail::HostNumber I>
-  consteval Assigned(I literal, Where at = Where::current())
+  consteval AssignedValue(I literal, Where at = Where::current())
       : Operand{nullptr, {}, detail::literal_bits<T>(literal), at} {}
   template <class I, I V>
-  consteval Assigned(std::integral_constant<I, V>, Where at = Where::current())
+  consteval AssignedValue(std::integral_constant<I, V>, Where at = Where::current())
       : Operand{nullptr, {}, detail::literal_bits<T>(V), at} {}
   template <DeviceOperand A>
     requires(!std::is_same_v<ValueType<A>, T>)
-  Assigned(const A&) {
+  AssignedValue(const A&) {
     static_assert(kNever<A>, "the variable has another type: convert with cast<T>, zext<T> or trunc<T>");
   }
 };
@@ -226,11 +226,11 @@ class Var : public Operands<T, R> {
   using Type = T;
   static constexpr Rate kRate = R;
 
-  Var(Kernel& kernel, Assigned<T, R> initial)
+  Var(Kernel& kernel, AssignedValue<T, R> initial)
       : trace_(&trace_of(kernel)),
         slot_(trace_->declare(kScalarOf<T>, materialise(*trace_, kScalarOf<T>, initial), initial.where)) {}
   Var(const Var&) = delete;  // pass by reference; copy the value with *var
-  Var& operator=(const Var& other) { return *this = Assigned<T, R>(*other); }
+  Var& operator=(const Var& other) { return *this = AssignedValue<T, R>(*other); }
 
   // *var is the variable's value at this point. A friend, so that the conversion to Now can record the line.
   struct Now {
@@ -241,12 +241,12 @@ class Var : public Operands<T, R> {
   friend Expr<T, R> operator*(Now now) { return now.var.read(now.where); }
   Expr<T, R> read(Where where) const { return Expr<T, R>({trace_, trace_->read(kScalarOf<T>, slot_, where)}); }
 
-  Var& operator=(Assigned<T, R> value) {
+  Var& operator=(AssignedValue<T, R> value) {
     trace_->assign(slot_, R, materialise(*trace_, kScalarOf<T>, value), value.where);
     return *this;
   }
 #define PTXKIT_COMPOUND(op, code)                                                              \
-  Var& operator op(Assigned<T, R> value) {                                                     \
+  Var& operator op(AssignedValue<T, R> value) {                                                \
     const Operand now{trace_, trace_->read(kScalarOf<T>, slot_, value.where), 0, value.where}; \
     trace_->assign(slot_, R, apply(code, kScalarOf<T>, now, value).value, value.where);        \
     return *this;                                                                              \

@@ -14,16 +14,16 @@
 namespace ptxkit {
 namespace {
 
-constexpr uint64_t kMostBytes = uint64_t{4} << 30;
+constexpr uint64_t kMaxBytes = uint64_t{4} << 30;
 constexpr const char* kTooLong = "longer than 4 GiB, which is more than is read whole";
 
 tl::unexpected<Error> system_error(const std::string& path, const char* doing) {
   return fail(std::string("cannot ") + doing + ": " + std::strerror(errno), path);
 }
 
-Result<std::string> read_all(int descriptor, const std::string& path, uint64_t most_bytes = kMostBytes) {
+Result<std::string> read_all(int descriptor, const std::string& path, uint64_t most_bytes = kMaxBytes) {
   const auto too_long = [&] {
-    return fail(most_bytes == kMostBytes ? kTooLong : "longer than " + std::to_string(most_bytes) + " bytes", path);
+    return fail(most_bytes == kMaxBytes ? kTooLong : "longer than " + std::to_string(most_bytes) + " bytes", path);
   };
   std::string content;
   struct stat info{};
@@ -44,21 +44,21 @@ Result<std::string> read_all(int descriptor, const std::string& path, uint64_t m
 
 // A file that gets its name only when it is complete. Until then it has no name where system and file system support
 // that (O_TMPFILE, and /proc to link it), so that even a signal that ends the process leaves nothing behind.
-class Unfinished {
+class TemporaryFile {
  public:
   // `folder` ends in a slash; empty: the working directory. The temporary name does not contain the final name, which
   // may already have the maximum length.
-  explicit Unfinished(const std::string& folder) : folder_(folder), name_(folder + ".ptxkit.XXXXXX") {}
-  ~Unfinished() {
+  explicit TemporaryFile(const std::string& folder) : folder_(folder), name_(folder + ".ptxkit.XXXXXX") {}
+  ~TemporaryFile() {
     const int before = errno;
     if (descriptor_ >= 0) ::close(descriptor_);
     if (is_named_) ::unlink(name_.c_str());
     errno = before;
   }
-  Unfinished(const Unfinished&) = delete;
-  Unfinished& operator=(const Unfinished&) = delete;
+  TemporaryFile(const TemporaryFile&) = delete;
+  TemporaryFile& operator=(const TemporaryFile&) = delete;
 
-  // open() and put_in_place() return false with errno on failure.
+  // open() and rename_to() return false with errno on failure.
   bool open() {
     descriptor_ = ::open(folder_.empty() ? "." : folder_.c_str(), O_TMPFILE | O_WRONLY | O_CLOEXEC, 0600);
     if (descriptor_ >= 0 && ::access(own_link().c_str(), F_OK) == 0) return true;
@@ -68,12 +68,12 @@ class Unfinished {
     return is_named_;
   }
 
-  bool put_in_place(const std::string& target) {
+  bool rename_to(const std::string& target) {
     // link() does not replace an existing file, rename() does.
     for (int attempt = 0; !is_named_; ++attempt) {
       name_ = folder_ + ".ptxkit." + std::to_string(::getpid()) + "." + std::to_string(attempt);
       is_named_ = ::linkat(AT_FDCWD, own_link().c_str(), AT_FDCWD, name_.c_str(), AT_SYMLINK_FOLLOW) == 0;
-      if (!is_named_ && (errno != EEXIST || attempt == kMostAttempts)) return false;
+      if (!is_named_ && (errno != EEXIST || attempt == kMaxAttempts)) return false;
     }
     if (::close(std::exchange(descriptor_, -1)) != 0 || ::rename(name_.c_str(), target.c_str()) != 0) return false;
     is_named_ = false;
@@ -83,7 +83,7 @@ class Unfinished {
   int descriptor() const { return descriptor_; }
 
  private:
-  static constexpr int kMostAttempts = 100;
+  static constexpr int kMaxAttempts = 100;
 
   std::string own_link() const { return "/proc/self/fd/" + std::to_string(descriptor_); }
 
@@ -165,13 +165,13 @@ Result<void> replace_file(const std::string& path, const std::function<bool(int 
     if (!is_written) errno = write_errno;
     return system_error(path, "write");
   }
-  Unfinished file(target.substr(0, target.rfind('/') + 1));
+  TemporaryFile file(target.substr(0, target.rfind('/') + 1));
   const mode_t mask = ::umask(0);
   ::umask(mask);
   if (!file.open() || !write(file.descriptor())) return system_error(path, "write");
   // File systems without modes refuse this; the content is still right.
   (void)::fchmod(file.descriptor(), 0666 & ~mask);
-  if (!file.put_in_place(target)) return system_error(path, "write");
+  if (!file.rename_to(target)) return system_error(path, "write");
   return {};
 }
 

@@ -101,8 +101,8 @@ class Ruleset {
 
 // What links lead to, also where nothing is there.
 std::string target_of(std::string path) {
-  constexpr int kMostLinks = 40;  // as the system has it
-  for (int links = 0; links < kMostLinks; ++links) {
+  constexpr int kMaxLinks = 40;  // as the system has it
+  for (int links = 0; links < kMaxLinks; ++links) {
     const std::unique_ptr<char, decltype(&std::free)> real(::realpath(path.c_str(), nullptr), &std::free);
     if (real) return real.get();
     std::error_code error;

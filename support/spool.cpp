@@ -29,15 +29,15 @@ Spool::~Spool() {
 
 Spool::Spool(Spool&& other) noexcept
     : neighbour_(std::move(other.neighbour_)),
-      held_(std::move(other.held_)),
+      unstored_(std::move(other.unstored_)),
       stored_bytes_(other.stored_bytes_),
       descriptor_(std::exchange(other.descriptor_, -1)),
       has_no_file_(other.has_no_file_),
       is_broken_(other.is_broken_) {}
 
 void Spool::append(std::string_view text) {
-  held_ += text;
-  if (held_.size() >= kHeldBytes && !has_no_file_) store();
+  unstored_ += text;
+  if (unstored_.size() >= kMaxUnstoredBytes && !has_no_file_) store();
 }
 
 void Spool::store() {
@@ -48,16 +48,16 @@ void Spool::store() {
     if (has_no_file_) return;
     ::unlink(name.c_str());
   }
-  is_broken_ = is_broken_ || !write_all(descriptor_, held_);
-  stored_bytes_ += held_.size();
-  held_.clear();
+  is_broken_ = is_broken_ || !write_all(descriptor_, unstored_);
+  stored_bytes_ += unstored_.size();
+  unstored_.clear();
 }
 
 bool Spool::piece_at(uint64_t from, uint64_t most_bytes, std::string& piece) {
   const size_t bytes = static_cast<size_t>(std::min<uint64_t>(most_bytes, kPieceBytes));
   if (is_broken_ || from >= size()) return false;
   if (from >= stored_bytes_) {
-    piece.assign(held_, static_cast<size_t>(from - stored_bytes_), bytes);
+    piece.assign(unstored_, static_cast<size_t>(from - stored_bytes_), bytes);
     return !piece.empty();
   }
   piece.resize(static_cast<size_t>(std::min<uint64_t>(bytes, stored_bytes_ - from)));

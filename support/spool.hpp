@@ -19,7 +19,7 @@ class Spool {
   Spool& operator=(Spool&&) = delete;
 
   void append(std::string_view text);
-  uint64_t size() const { return stored_bytes_ + held_.size(); }
+  uint64_t size() const { return stored_bytes_ + unstored_.size(); }
 
   // Passes the bytes [from, from + bytes) to take(text) in pieces. False if the file cannot be read or was not written
   // completely.
@@ -37,14 +37,14 @@ class Spool {
   Result<void> save(const std::string& path);
 
  private:
-  static constexpr size_t kHeldBytes = 4 << 20, kPieceBytes = 1 << 20;
+  static constexpr size_t kMaxUnstoredBytes = 4 << 20, kPieceBytes = 1 << 20;
 
   void store();
   bool piece_at(uint64_t from, uint64_t most_bytes, std::string& piece);
   bool write_to(int descriptor);
 
   std::string neighbour_;
-  std::string held_;           // the text after the stored part
+  std::string unstored_;       // the text after the stored part
   uint64_t stored_bytes_ = 0;  // bytes in the file
   int descriptor_ = -1;
   bool has_no_file_ = false;  // creating the file failed

@@ -36,7 +36,7 @@ std::string shape(std::string_view statement) {
 }  // namespace
 
 std::string fingerprint(std::string_view rule, std::string_view function, std::string_view statement,
-                        SeenPlaces& seen) {
+                        PlaceCounts& seen) {
   std::string key = fmt::format("{}\n{}\n{}", rule, function, shape(statement));
   key += '\n' + std::to_string(seen[key]++);
   return xxh128_hex(key).substr(0, 16);
@@ -49,7 +49,7 @@ std::vector<AnyFinding> all_findings(const ptx::Module& module, const KernelAnal
   for (const rules::Finding& finding : verdict.result.findings) all.push_back({&finding, nullptr, {}});
   for (const Suppressed& suppressed : verdict.suppressed) all.push_back({&suppressed.finding, &suppressed, {}});
   std::ranges::stable_sort(all, {}, [](const AnyFinding& each) { return each.finding->at; });
-  SeenPlaces seen;
+  PlaceCounts seen;
   for (AnyFinding& each : all) {
     each.fingerprint = fingerprint(verdict.rule->id, kernel.name, statement_at(module, each.finding->at), seen);
   }

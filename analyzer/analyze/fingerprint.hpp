@@ -18,12 +18,13 @@ struct AnyFinding {
 };
 
 // How many findings with the same key came before.
-using SeenPlaces = std::map<std::string, unsigned>;
+using PlaceCounts = std::map<std::string, unsigned>;
 
 // 16 hex digits computed from the rule, the function's name, the statement without names of registers and labels, and
 // the number of earlier findings with the same key. Lines, columns, messages and file names do not count, so edits
 // elsewhere keep it stable.
-std::string fingerprint(std::string_view rule, std::string_view function, std::string_view statement, SeenPlaces& seen);
+std::string fingerprint(std::string_view rule, std::string_view function, std::string_view statement,
+                        PlaceCounts& seen);
 
 // All findings of a verdict in program order.
 std::vector<AnyFinding> all_findings(const ptx::Module& module, const KernelAnalysis& kernel,

@@ -201,7 +201,7 @@ class Suppressor {
     std::vector<rules::Finding> kept;
     std::vector<Suppressed> suppressed;
     for (const AnyFinding& each : all_findings(module_, kernel, verdict)) {
-      const bool is_known = baseline_.take(each.fingerprint);
+      const bool is_known = baseline_.match(each.fingerprint);
       if (auto reason = reason_for(verdict.rule->id, *each.finding)) {
         suppressed.push_back({Suppressed::By::comment, *each.finding, std::move(*reason)});
       } else if (is_known) {
@@ -301,14 +301,14 @@ Result<Baseline> Baseline::read(std::string_view text, const std::string& path) 
   return baseline;
 }
 
-bool Baseline::take(const std::string& fingerprint) {
+bool Baseline::match(const std::string& fingerprint) {
   const auto found = seen_.find(fingerprint);
   if (found == seen_.end()) return false;
   found->second = true;
   return true;
 }
 
-size_t Baseline::unseen_count() const {
+size_t Baseline::unmatched_count() const {
   return static_cast<size_t>(std::ranges::count_if(seen_, [](const auto& entry) { return !entry.second; }));
 }
 

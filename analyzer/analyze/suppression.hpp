@@ -31,9 +31,9 @@ class Baseline {
   static Result<Baseline> read(std::string_view text, const std::string& path);
 
   // Whether the finding is in the baseline; marks it as seen.
-  bool take(const std::string& fingerprint);
+  bool match(const std::string& fingerprint);
   size_t size() const { return seen_.size(); }
-  size_t unseen_count() const;
+  size_t unmatched_count() const;
 
  private:
   std::map<std::string, bool> seen_;

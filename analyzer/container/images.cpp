@@ -31,7 +31,7 @@ class Reader {
     for (size_t at = 0; (at = bytes.find_first_not_of('\0', at)) != bytes.npos;) {
       const std::string where = fmt::format("{}:fatbin[{}]", name, fatbin_count_);
       const auto size = fatbin_size(bytes.substr(at));
-      if (!size) return blame(size.error(), where);
+      if (!size) return locate_error(size.error(), where);
       if (const auto done = read_fatbin(bytes.substr(at, *size), where); !done) return done;
       ++fatbin_count_;
       at += *size;
@@ -41,7 +41,7 @@ class Reader {
 
   Result<void> read_fatbin(std::string_view container, const std::string& where) {
     const auto entries = fatbin_entries(container);
-    if (!entries) return blame(entries.error(), where);
+    if (!entries) return locate_error(entries.error(), where);
     std::map<std::string, unsigned> seen;
     for (const FatbinEntry& entry : *entries) {
       if (entry.kind == FatbinEntry::Kind::elf) contents.machine_code.push_back(entry.target);
@@ -50,7 +50,7 @@ class Reader {
       const std::string name =
           fmt::format("{}.{}{}.ptx", where, entry.target, earlier ? fmt::format("#{}", earlier + 1) : "");
       auto text = ptx_text(entry);
-      if (!text) return blame(text.error(), name);
+      if (!text) return locate_error(text.error(), name);
       contents.images.push_back({name, std::move(*text)});
     }
     return {};
@@ -58,7 +58,7 @@ class Reader {
 
   Result<void> read_sections(std::string_view bytes, const std::string& name) {
     const auto file = read_elf(bytes);
-    if (!file) return blame(file.error(), name);
+    if (!file) return locate_error(file.error(), name);
     for (const Section& section : file->sections) {
       if (section.name == ".nv_fatbin" || section.name == "__nv_relfatbin") {
         if (const auto done = read_fatbins(section.content, name); !done) return done;
@@ -73,7 +73,7 @@ class Reader {
     return {};
   }
 
-  static tl::unexpected<Error> blame(Error error, const std::string& where) {
+  static tl::unexpected<Error> locate_error(Error error, const std::string& where) {
     error.where = error.where.empty() ? where : where + ", " + error.where;
     return tl::unexpected<Error>(std::move(error));
   }

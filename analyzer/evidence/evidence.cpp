@@ -160,9 +160,9 @@ class Reader {
   const std::string& path_;
 };
 
-enum class Says : uint8_t { nothing, refutes, confirms };
+enum class EvidenceVerdict : uint8_t { nothing, refutes, confirms };
 
-Says decide(const EvidenceFile& file, std::string_view rule, size_t& probe_count) {
+EvidenceVerdict verdict_of(const EvidenceFile& file, std::string_view rule, size_t& probe_count) {
   bool confirms = false, complete = true;
   size_t found_count = 0, misaligned_count = 0;
   for (const ProbeResult& result : file.probes) {
@@ -180,22 +180,24 @@ Says decide(const EvidenceFile& file, std::string_view rule, size_t& probe_count
     }
   }
   probe_count = found_count;
-  if (confirms) return Says::confirms;
+  if (confirms) return EvidenceVerdict::confirms;
   const auto expected =
       static_cast<size_t>(std::ranges::count_if(kProbes, [&](const ProbeInfo& probe) { return probe.rule == rule; }));
   const bool refutes = expected > 0 && found_count == expected && misaligned_count > 0 && complete;
-  return refutes ? Says::refutes : Says::nothing;
+  return refutes ? EvidenceVerdict::refutes : EvidenceVerdict::nothing;
 }
 
-std::optional<std::string> first_that(const EvidenceSet& set, std::string_view rule, uint32_t target_sm, Says wanted) {
+std::optional<std::string> first_that(const EvidenceSet& set, std::string_view rule, uint32_t target_sm,
+                                      EvidenceVerdict wanted) {
   if (target_sm == 0) return std::nullopt;
   for (const EvidenceFile& file : set.files) {
     if (target_sm > file.family_sm) continue;
     size_t probe_count = 0;
-    if (decide(file, rule, probe_count) != wanted) continue;
+    if (verdict_of(file, rule, probe_count) != wanted) continue;
     return fmt::format("{}: {} {}", description(file), plural(probe_count, "probe"),
-                       wanted == Says::refutes ? "ran where aligned, and gave 716 where a word access was misaligned"
-                                               : "of which one failed although aligned");
+                       wanted == EvidenceVerdict::refutes
+                           ? "ran where aligned, and gave 716 where a word access was misaligned"
+                           : "of which one failed although aligned");
   }
   return std::nullopt;
 }
@@ -213,11 +215,11 @@ std::string description(const EvidenceFile& file) {
 
 std::optional<std::string> EvidenceSet::refuted_by(std::string_view rule, uint32_t target_sm) const {
   if (confirmed_by(rule, target_sm)) return std::nullopt;
-  return first_that(*this, rule, target_sm, Says::refutes);
+  return first_that(*this, rule, target_sm, EvidenceVerdict::refutes);
 }
 
 std::optional<std::string> EvidenceSet::confirmed_by(std::string_view rule, uint32_t target_sm) const {
-  return first_that(*this, rule, target_sm, Says::confirms);
+  return first_that(*this, rule, target_sm, EvidenceVerdict::confirms);
 }
 
 Result<EvidenceFile> parse_evidence(std::string_view json, const std::string& path) {

@@ -41,8 +41,8 @@ Fact number(Bits bits, uint64_t low, uint64_t high, unsigned width) {
 }
 
 // What the host promises of the scalar parameter that a load reads whole.
-const ParameterFacts* promised_of(const ptx::Module& module, const Ssa& ssa, const Operation& operation,
-                                  const LaunchShape& shape) {
+const ParameterFacts* parameter_facts_of(const ptx::Module& module, const Ssa& ssa, const Operation& operation,
+                                         const LaunchShape& shape) {
   const ptx::Instruction& instruction = *operation.instruction;
   if (!shape.facts || instruction.op != Op::ld || instruction.space != Space::param) return nullptr;
   const Source base = address_base(ssa, operation.first_source);
@@ -400,7 +400,7 @@ Fact Domain::loaded(const Operation& operation, ValueId id) {
     fact.bits = truncate(fact.bits, bits);
     fact.high = low_mask(bits);
   }
-  const ParameterFacts* promised = promised_of(*module_, *ssa_, operation, shape_);
+  const ParameterFacts* promised = parameter_facts_of(*module_, *ssa_, operation, shape_);
   if (promised && promised->low && promised->high) {
     const uint64_t low = *promised->low & low_mask(operation.width), high = *promised->high & low_mask(operation.width);
     if (low <= high) return number(low == high ? Bits::constant(low) : below(high), low, high, operation.width);

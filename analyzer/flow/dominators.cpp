@@ -89,7 +89,7 @@ DominatorTree DominatorTree::post_dominators(const Graph& graph) {
   for (const BlockId id : graph.reverse_postorder()) {
     for (const BlockId successor : graph.successors(id)) connect(id, successor);
     const Block& block = graph.block(id);
-    if (block.exits || block.falls_off || block.successor_count == 0) connect(id, exit);
+    if (block.exits || block.falls_through_end || block.successor_count == 0) connect(id, exit);
   }
   std::vector<bool> seen(graph.size() + 1, false);
   std::vector<BlockId> order;

@@ -60,7 +60,7 @@ Graph::Graph(const ptx::Function& function) : function_(&function) {
     block.first_successor = static_cast<uint32_t>(successors_.size());
     auto connect = [&](InstructionId target) {
       if (target >= count) {
-        block.falls_off = true;
+        block.falls_through_end = true;
         return;
       }
       const BlockId successor = block_of_[target];

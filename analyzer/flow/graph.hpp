@@ -19,8 +19,8 @@ struct Block {
   ptx::InstructionId first = 0, end = 0;  // [first, end)
   uint32_t first_successor = 0, successor_count = 0;
   uint32_t first_predecessor = 0, predecessor_count = 0;
-  bool exits = false;      // a thread may end at its last instruction
-  bool falls_off = false;  // control may run past the last instruction of the function
+  bool exits = false;              // a thread may end at its last instruction
+  bool falls_through_end = false;  // control may run past the last instruction of the function
 };
 
 class Graph {

@@ -102,8 +102,8 @@ std::vector<bool> Intervals::blocks_before(ptx::InstructionId id, const std::set
 }
 
 // After the join both threads follow the same path until they diverge again.
-bool Intervals::can_meet(ptx::InstructionId first, ptx::InstructionId second, const std::vector<bool>& parts,
-                         const DominatorTree& post_dominators, const std::set<Edge>& closed) const {
+bool Intervals::can_be_concurrent(ptx::InstructionId first, ptx::InstructionId second, const std::vector<bool>& parts,
+                                  const DominatorTree& post_dominators, const std::set<Edge>& closed) const {
   if (first == second) return true;
   const BlockId a = graph_->block_of(first), b = graph_->block_of(second);
   if (a == b && !is_separated(std::min(first, second), std::max(first, second))) return true;

@@ -46,8 +46,8 @@ class Intervals {
   // Whether two threads can be at the two instructions in one interval if threads diverge only at the ends of blocks in
   // `parts`: on one path, one ahead of the other, or on different sides of such a block, at most one of them beyond the
   // join of its sides. No thread takes an edge of `closed`.
-  bool can_meet(ptx::InstructionId first, ptx::InstructionId second, const std::vector<bool>& parts,
-                const DominatorTree& post_dominators, const std::set<Edge>& closed) const;
+  bool can_be_concurrent(ptx::InstructionId first, ptx::InstructionId second, const std::vector<bool>& parts,
+                         const DominatorTree& post_dominators, const std::set<Edge>& closed) const;
 
  private:
   std::vector<Origin> at(ptx::InstructionId id) const;

@@ -11,13 +11,13 @@ namespace ptxkit::flow {
 
 namespace {
 
-constexpr uint32_t kMostThreads = 1024, kMostThreadsInZ = 64;
+constexpr uint32_t kMaxThreads = 1024, kMaxThreadsInZ = 64;
 
 // Returns false and sets nothing where no device can launch such a block.
 bool set_block(LaunchShape& shape, const uint32_t (&block)[3]) {
   const uint32_t threads[] = {std::max(block[0], 1u), std::max(block[1], 1u), std::max(block[2], 1u)};
   const uint64_t count = saturating_product(threads[0], threads[1], threads[2]);
-  if (count > kMostThreads || threads[2] > kMostThreadsInZ) return false;
+  if (count > kMaxThreads || threads[2] > kMaxThreadsInZ) return false;
   shape.is_exact = true;
   std::copy_n(threads, 3, shape.threads);
   shape.max_threads = static_cast<uint32_t>(count);
@@ -34,7 +34,7 @@ LaunchShape LaunchShape::of(const ptx::Function& function, const LaunchFacts* fa
     shape.is_possible = set_block(shape, req);
   } else if (max[0]) {
     const uint64_t product = saturating_product(max[0], std::max(max[1], 1u), std::max(max[2], 1u));
-    shape.max_threads = static_cast<uint32_t>(std::min<uint64_t>(product, kMostThreads));
+    shape.max_threads = static_cast<uint32_t>(std::min<uint64_t>(product, kMaxThreads));
   }
   if (!facts) return shape;
   shape.facts = facts;
@@ -70,7 +70,7 @@ SpecialRange range_of(ptx::SpecialRegister special, uint8_t component, const Lau
       if (shape.is_exact) return {shape.threads[dimension], shape.threads[dimension]};
       return {1, uint64_t{shape.max_tid(dimension)} + 1};
     case SpecialRegister::laneid:
-      return {0, std::min(shape.block_threads(), 32u) - 1};
+      return {0, std::min(shape.max_threads, 32u) - 1};
     case SpecialRegister::warpid:
       return {0, 63};
     case SpecialRegister::nwarpid:

@@ -50,7 +50,7 @@ struct LaunchShape {
   bool is_exact = false;    // .reqntid or the launch file fixes the block: every launch has `threads`
   bool is_possible = true;  // false where .reqntid asks for a block that no device can launch; is_exact is then false
   uint32_t threads[3] = {0, 0, 0};  // per dimension; valid where is_exact
-  uint32_t max_threads = 1024;      // of a block: .maxntid or the hardware limit
+  uint32_t max_threads = 1024;      // of a block: their number where is_exact, else .maxntid or the hardware limit
   uint32_t grid[3] = {0, 0, 0};     // blocks per dimension; 0: unknown
   uint64_t dynamic_shared_bytes = 0;
   const LaunchFacts* facts = nullptr;
@@ -61,7 +61,6 @@ struct LaunchShape {
   const ParameterFacts* parameter(std::string_view name) const;
   uint64_t size_bytes(std::string_view name) const;
 
-  uint32_t block_threads() const { return max_threads; }
   // Largest %tid in dimension 0..2.
   uint32_t max_tid(unsigned dimension) const;
 };

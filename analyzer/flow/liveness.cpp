@@ -14,7 +14,7 @@ constexpr uint64_t kMaxBits = uint64_t{1} << 31;
 
 }  // namespace
 
-Pressure pressure(const Ssa& ssa) {
+RegisterPressure pressure(const Ssa& ssa) {
   const Graph& graph = ssa.graph();
   const ptx::Function& function = graph.function();
   const uint32_t registers = static_cast<uint32_t>(function.registers.size());
@@ -24,7 +24,7 @@ Pressure pressure(const Ssa& ssa) {
         ptx::bit_width(function.registers[i].type) * std::max<uint32_t>(function.registers[i].vector, 1);
     words[i] = function.registers[i].type == ptx::Type::pred ? 0 : (bits + 31) / 32;
   }
-  Pressure worst;
+  RegisterPressure worst;
   if (registers == 0 || uint64_t{graph.size()} * registers > kMaxBits) return worst;
   const size_t row = (registers + 63) / 64;
   std::vector<uint64_t> in(row * graph.size(), 0);

@@ -6,11 +6,11 @@
 
 namespace ptxkit::flow {
 
-struct Pressure {
+struct RegisterPressure {
   uint32_t words = 0;         // maximum over the function; predicates do not count
   ptx::InstructionId at = 0;  // where the maximum occurs
 };
 
-Pressure pressure(const Ssa& ssa);
+RegisterPressure pressure(const Ssa& ssa);
 
 }  // namespace ptxkit::flow

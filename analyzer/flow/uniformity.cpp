@@ -87,7 +87,7 @@ Uniformity UniformityAnalysis::special(SpecialRegister special, uint8_t componen
   const LaunchShape& shape = domain_->shape();
   const SpecialRange range = range_of(special, component, shape);
   if (range.low == range.high) return Uniformity::uniform;
-  const bool one_warp = shape.block_threads() <= 32;
+  const bool one_warp = shape.max_threads <= 32;
   switch (special) {
     case SpecialRegister::tid:
       if (row_ && component != *row_) return Uniformity::uniform;
@@ -128,7 +128,7 @@ Uniformity UniformityAnalysis::transfer(ValueId id) const {
   const Ssa& ssa = domain_->ssa();
   const ptx::Function& function = ssa.graph().function();
   const Value& value = ssa.value(id);
-  const Uniformity within_warp = domain_->shape().block_threads() <= 32 ? Uniformity::uniform : Uniformity::warp;
+  const Uniformity within_warp = domain_->shape().max_threads <= 32 ? Uniformity::uniform : Uniformity::warp;
   switch (value.kind) {
     case Value::Kind::undefined:
       return Uniformity::uniform;

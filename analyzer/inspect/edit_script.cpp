@@ -7,13 +7,13 @@
 namespace ptxkit::inspect {
 namespace {
 
-constexpr int64_t kMostEdits = 3000;
+constexpr int64_t kMaxEdits = 3000;
 
 // Matches the part between the common head and tail.
 void match_middle(std::span<const std::string> before, std::span<const std::string> after, uint32_t offset,
                   std::vector<Match>& matches) {
   const auto rows = static_cast<int64_t>(before.size()), columns = static_cast<int64_t>(after.size());
-  const int64_t most = std::min(rows + columns, kMostEdits);
+  const int64_t most = std::min(rows + columns, kMaxEdits);
   // furthest[most + k]: the row that this many edits reach on diagonal k (row minus column).
   std::vector<int64_t> furthest(static_cast<size_t>(2 * most + 2), 0);
   std::vector<std::vector<int64_t>> rounds;

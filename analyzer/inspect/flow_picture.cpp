@@ -18,7 +18,7 @@ namespace {
 
 using flow::BlockId;
 
-constexpr size_t kMostLines = 14, kMostColumns = 64;
+constexpr size_t kMaxLines = 14, kMaxColumns = 64;
 constexpr double kColumnWidth = 6.65, kLineHeight = 14, kPadding = 8, kGapX = 28, kGapY = 44;
 
 constexpr std::string_view kStyle = R"(
@@ -142,14 +142,14 @@ class Picture {
   // What is shown of a block: its title, and its instructions as far as there is room, the last one always.
   std::vector<std::string> shown(BlockId id) const {
     std::vector<std::string> all = lines(id);
-    if (all.size() > kMostLines) {
-      const size_t hidden = all.size() - kMostLines + 1;
+    if (all.size() > kMaxLines) {
+      const size_t hidden = all.size() - kMaxLines + 1;
       all.erase(all.end() - static_cast<ptrdiff_t>(hidden) - 1, all.end() - 1);
       all.insert(all.end() - 1, fmt::format("... {} more", hidden));
     }
     all.insert(all.begin(), title(id));
     for (std::string& line : all) {
-      if (line.size() > kMostColumns) line = line.substr(0, kMostColumns - 3) + "...";
+      if (line.size() > kMaxColumns) line = line.substr(0, kMaxColumns - 3) + "...";
     }
     return all;
   }

@@ -18,7 +18,7 @@ struct Node {
   double width = 0;
   double x = 0;
   std::vector<uint32_t> above, below;
-  uint32_t beside = UINT32_MAX;  // box of this rank that the end of a back edge's lane stays close to
+  uint32_t back_edge_box = UINT32_MAX;  // box of this rank that the end of a back edge's lane stays close to
 };
 
 class Layout {
@@ -73,8 +73,8 @@ class Layout {
           lane.push_back(add_lane(rank));
           if (lane.size() > 1) link(lane[lane.size() - 2], lane.back());
         }
-        nodes_[lane.front()].beside = edge.to;
-        nodes_[lane.back()].beside = edge.from;
+        nodes_[lane.front()].back_edge_box = edge.to;
+        nodes_[lane.back()].back_edge_box = edge.from;
       } else {
         uint32_t above = edge.from;
         for (uint32_t rank = from_rank + 1; rank < to_rank; ++rank) {
@@ -106,8 +106,8 @@ class Layout {
             key = 0;
             for (const uint32_t neighbour : neighbours) key += position[neighbour];
             key /= static_cast<double>(neighbours.size());
-          } else if (nodes_[id].beside != UINT32_MAX) {
-            key = position[nodes_[id].beside] + 0.5;
+          } else if (nodes_[id].back_edge_box != UINT32_MAX) {
+            key = position[nodes_[id].back_edge_box] + 0.5;
           }
           keys.emplace_back(key, id);
         }
@@ -125,7 +125,7 @@ class Layout {
 
   // Places the nodes of a rank as close to `wanted` as their order and gaps allow (least squares, pool adjacent
   // violators).
-  void settle(const std::vector<uint32_t>& rank, const std::vector<double>& wanted) {
+  void place_rank(const std::vector<uint32_t>& rank, const std::vector<double>& wanted) {
     struct Pool {
       double sum;
       size_t count;
@@ -152,7 +152,7 @@ class Layout {
   }
 
   void place() {
-    for (const auto& rank : ranks_) settle(rank, std::vector<double>(rank.size(), 0));
+    for (const auto& rank : ranks_) place_rank(rank, std::vector<double>(rank.size(), 0));
     for (int sweep = 0; sweep < kPlaceSweeps; ++sweep) {
       const bool down = sweep % 2 == 0;
       for (size_t i = 0; i < ranks_.size(); ++i) {
@@ -164,7 +164,7 @@ class Layout {
           for (const uint32_t neighbour : neighbours) sum += nodes_[neighbour].x;
           wanted.push_back(neighbours.empty() ? nodes_[id].x : sum / static_cast<double>(neighbours.size()));
         }
-        settle(rank, wanted);
+        place_rank(rank, wanted);
       }
     }
   }

@@ -14,7 +14,7 @@ bool is_pair_of_floats(Type type) { return type == Type::f16x2 || type == Type::
 bool is_pair_of_integers(Type type) { return type == Type::u16x2 || type == Type::s16x2; }
 
 // Narrow and packed floats are held in registers of bits; narrow ones also in registers of integers.
-bool kinds_agree(const OperandSpec& spec, Type have) {
+bool type_kinds_agree(const OperandSpec& spec, Type have) {
   const Type wanted = spec.type;
   if (is_bits(wanted) || is_bits(have) || wanted == have) return true;
   if (have == Type::f16x2) return is_pair_of_integers(wanted) || (is_integer(wanted) && !spec.exact);
@@ -28,10 +28,10 @@ bool kinds_agree(const OperandSpec& spec, Type have) {
 bool types_agree(const OperandSpec& wanted, Type have) {
   if (wanted.type == Type::none) return true;
   const unsigned wanted_bits = bit_width(wanted.type), have_bits = bit_width(have);
-  if (wanted_bits == have_bits) return kinds_agree(wanted, have);
+  if (wanted_bits == have_bits) return type_kinds_agree(wanted, have);
   if (!wanted.relaxed || have_bits < wanted_bits) return false;
   // A float register has the width of its float. Of wider integers or bits the low part counts.
-  return kind(have) != TypeKind::floating ? kinds_agree(wanted, have) : is_bits(wanted.type);
+  return kind(have) != TypeKind::floating ? type_kinds_agree(wanted, have) : is_bits(wanted.type);
 }
 
 Type bits_of(unsigned width) {
@@ -118,8 +118,8 @@ bool takes_braces(const Instruction& instruction, const OperandSpec& spec) {
   }
 }
 
-bool takes_part_or_sum(const Instruction& instruction, unsigned target_sm, const OperandSpec& spec,
-                       const Operand& operand) {
+bool accepts_part_or_sum(const Instruction& instruction, unsigned target_sm, const OperandSpec& spec,
+                         const Operand& operand) {
   const bool is_part = operand.component != 0 && operand.component != 's';
   const bool is_sum = operand.component == 0 && operand.value != 0;
   const bool is_source = spec.role == Role::constant_or_source;

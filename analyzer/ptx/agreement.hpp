@@ -33,8 +33,8 @@ bool reads_special(const OperandSpec& element, const Operand& operand);
 // Whether one register in braces is accepted like the register itself.
 bool takes_braces(const Instruction& instruction, const OperandSpec& spec);
 // False where ptxas expands the instruction into others, whose text has no place for `%v.x` or `%r1+4`.
-bool takes_part_or_sum(const Instruction& instruction, unsigned target_sm, const OperandSpec& spec,
-                       const Operand& operand);
+bool accepts_part_or_sum(const Instruction& instruction, unsigned target_sm, const OperandSpec& spec,
+                         const Operand& operand);
 
 // `packed` is the text of a selector, first character lowest, as in Operand::value.
 bool names_parts(Selector selector, uint64_t packed);

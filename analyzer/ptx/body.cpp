@@ -265,9 +265,9 @@ Guard Parser::parse_guard() {
   return guard;
 }
 
-Head& Parser::head(std::string_view spelling) {
+DirectiveHead& Parser::head(std::string_view spelling) {
   const auto [entry, is_new] = heads_.try_emplace(spelling);
-  Head& result = entry->second;
+  DirectiveHead& result = entry->second;
   if (!is_new) return result;
   Instruction& pattern = result.pattern;
   const Opcode opcode = read_opcode(spelling);
@@ -305,7 +305,7 @@ void Parser::parse_instruction(Offset at, Guard guard) {
   const Offset opcode_at = token_.at;
   const Offset opcode_end = lexer_.opcode_end(token_.end);
   const std::string_view spelling = module_.text.substr(opcode_at, opcode_end - opcode_at);
-  Head& decoded = head(spelling);
+  DirectiveHead& decoded = head(spelling);
   lexer_.seek(opcode_end);
   token_.end = opcode_end;
   advance();

@@ -94,7 +94,7 @@ void read_memory_word(Mod mod, Facts& facts) {
     case Mod::cs:
     case Mod::L1_evict_first:
     case Mod::L1_no_allocate:
-      facts.gives_up_line = true;
+      facts.hints_last_use = true;
       break;
     case Mod::sat:
       facts.saturates = true;
@@ -517,7 +517,7 @@ Accesses accesses_of(const Function& function, InstructionId id) {
     access.is_plain = facts.is_weak() && access.kind != AccessKind::atomic && instruction.op != Op::cp;
     access.is_volatile = facts.is_volatile;
     access.is_read_only = facts.is_read_only;
-    access.gives_up_line = facts.gives_up_line;
+    access.hints_last_use = facts.hints_last_use;
     result.items[result.count++] = access;
   };
   // One whose operands are the address and, if it has any, the data at these places.

@@ -82,8 +82,8 @@ struct Facts {
   Order order = Order::weak;
   Scope scope = Scope::none;
   bool is_volatile = false, is_mmio = false;
-  bool is_read_only = false;   // through the path that takes memory for constant
-  bool gives_up_line = false;  // a hint that the cache line is not wanted again
+  bool is_read_only = false;    // through the path that takes memory for constant
+  bool hints_last_use = false;  // a hint that the cache line is not wanted again
   AtomicOperation atomic = AtomicOperation::none;
   Fence fence = Fence::none;
   // What is written at addresses that are not among accesses_of(): by another unit, by the warp as a whole, by the
@@ -151,7 +151,7 @@ struct Access {
   bool is_plain = true;  // neither volatile nor ordered nor atomic
   bool is_volatile = false;
   bool is_read_only = false;
-  bool gives_up_line = false;
+  bool hints_last_use = false;
   uint32_t width_bytes = 0;   // alignment that the address needs
   uint32_t extent_bytes = 0;  // bytes touched from the address on by this thread; 0 where another thread's row
   uint32_t address = 0;       // index into the operand pool

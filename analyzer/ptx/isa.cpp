@@ -68,7 +68,7 @@ struct Range {
 constexpr size_t kOpCount = static_cast<size_t>(Op::unknown);
 
 // Rows of one opcode stand together; a second run of them would be lost.
-constexpr bool rows_stand_together() {
+constexpr bool rows_are_grouped() {
   std::array<bool, kOpCount> seen{};
   for (size_t i = 0; i < std::size(kForms); ++i) {
     const auto op = static_cast<size_t>(kForms[i].op);
@@ -78,7 +78,7 @@ constexpr bool rows_stand_together() {
   }
   return true;
 }
-static_assert(rows_stand_together());
+static_assert(rows_are_grouped());
 
 constexpr auto make_index() {
   std::array<Range, kOpCount> index{};

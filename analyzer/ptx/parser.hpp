@@ -37,7 +37,7 @@ struct Constant {
 };
 
 // A spelling of opcode and modifiers, decoded once: a file has few distinct ones.
-struct Head {
+struct DirectiveHead {
   Instruction pattern;  // op, types, spaces, vector; the rest is empty
   std::vector<Mod> modifiers;
   FunctionId pooled_in = kNone;  // the function whose modifier_pool has them at pattern.first_modifier
@@ -148,7 +148,7 @@ class Parser {
   void parse_table(const Token& name);
   void parse_instruction(Offset at, Guard guard);
   Guard parse_guard();
-  Head& head(std::string_view spelling);
+  DirectiveHead& head(std::string_view spelling);
   void open_scope();
   void close_scope();
   struct PendingUse {
@@ -194,7 +194,7 @@ class Parser {
   std::vector<RegisterDeclaration> module_registers_;  // before PTX 3.0: the module's, which every function has
   LocationId location_ = kNone;
 
-  std::unordered_map<std::string_view, Head> heads_;
+  std::unordered_map<std::string_view, DirectiveHead> heads_;
   std::unordered_map<uint64_t, std::vector<LocationId>> locations_;  // by file, line and column
   std::vector<Operand> scratch_;                                     // operands of the instruction being read
   std::vector<PendingUse> pending_;

@@ -628,8 +628,8 @@ bool Validator::match_brackets(const Function& function, const Instruction& inst
 }
 
 // An operand that fits `spec`, in its parts.
-void Validator::take_apart(const Function& function, const Instruction& instruction, const OperandSpec& spec,
-                           const Operand& operand, std::vector<MatchedOperand>& matches) const {
+void Validator::append_matches(const Function& function, const Instruction& instruction, const OperandSpec& spec,
+                               const Operand& operand, std::vector<MatchedOperand>& matches) const {
   if (spec.role == Role::pair) {
     const bool is_pair = operand.kind == OperandKind::pair;
     for (unsigned i = 0; i < (is_pair ? 2 : 1); ++i)
@@ -643,7 +643,7 @@ void Validator::take_apart(const Function& function, const Instruction& instruct
 }
 
 // Offsets of texels and depths to compare with are younger than the instructions that take them.
-bool Validator::knows_late_operand(const Operand& operand, Failure& failure) const {
+bool Validator::supports_late_operand(const Operand& operand, Failure& failure) const {
   if (version() != 0 && version() < 43) {
     return failure.set(DiagnosticKind::needs_version, operand.at,
                        fmt::format("an offset or a depth needs '.version 4.3' or later, the file has {}.{}",
@@ -687,7 +687,7 @@ bool Validator::match_list(const Function& function, const Instruction& instruct
           fmt::format("'{}' lacks operand {}, expected {}", instruction.spelling, next + 1, wanted(spec)));
     }
     const Operand* operand = &operands[next];
-    if (operand->kind == OperandKind::reg && !takes_part_or_sum(instruction, module_.target_sm, spec, *operand)) {
+    if (operand->kind == OperandKind::reg && !accepts_part_or_sum(instruction, module_.target_sm, spec, *operand)) {
       return failure.set(
           DiagnosticKind::operand_kind, operand->at,
           fmt::format("operand {} of '{}': expected a register as it is", next + 1, instruction.spelling));
@@ -708,8 +708,8 @@ bool Validator::match_list(const Function& function, const Instruction& instruct
         is_bits(function.registers[operand->id].type))
       continue;
     if (match(function, instruction, spec, *operand, failure)) {
-      if (spec.is_late && !knows_late_operand(*operand, failure)) return false;
-      if (matches != nullptr) take_apart(function, instruction, spec, *operand, *matches);
+      if (spec.is_late && !supports_late_operand(*operand, failure)) return false;
+      if (matches != nullptr) append_matches(function, instruction, spec, *operand, *matches);
       ++next;
       continue;
     }

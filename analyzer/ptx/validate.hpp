@@ -80,8 +80,8 @@ class Validator {
                   Failure& failure, std::vector<MatchedOperand>* matches) const;
   bool match_brackets(const Function& function, const Instruction& instruction, const OperandSpec& spec,
                       const Operand& address, Failure& failure, std::vector<MatchedOperand>* matches) const;
-  void take_apart(const Function& function, const Instruction& instruction, const OperandSpec& spec,
-                  const Operand& operand, std::vector<MatchedOperand>& matches) const;
+  void append_matches(const Function& function, const Instruction& instruction, const OperandSpec& spec,
+                      const Operand& operand, std::vector<MatchedOperand>& matches) const;
   bool match(const Function& function, const Instruction& instruction, const OperandSpec& spec, const Operand& operand,
              Failure& failure) const;
   bool match_register(const Function& function, const OperandSpec& spec, const Operand& operand,
@@ -93,7 +93,7 @@ class Validator {
   bool match_converted(const Instruction& instruction, const Operand& operand, Failure& failure) const;
   bool match_elements(const Function& function, const Instruction& instruction, const OperandSpec& spec,
                       const Operand& list, Failure& failure) const;
-  bool knows_late_operand(const Operand& operand, Failure& failure) const;
+  bool supports_late_operand(const Operand& operand, Failure& failure) const;
   bool match_negation(const Function& function, const Instruction& instruction, Failure& failure) const;
   bool match_call(const Function& function, const Instruction& instruction, Failure& failure) const;
   std::string describe(const Function& function, const Operand& operand) const;

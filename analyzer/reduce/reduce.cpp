@@ -24,7 +24,7 @@ class Reducer {
 
   Reduction run(const ptx::Module& original) {
     result_.text = std::string(original.text);
-    take(ptx::print(original));
+    try_candidate(ptx::print(original));
     for (bool smaller = true; smaller;) {
       smaller = false;
       for (const auto units_of : {module_units, statement_units, frame_units, operand_units})
@@ -35,7 +35,7 @@ class Reducer {
 
  private:
   // Makes `candidate` the result if it parses and still fails.
-  bool take(std::string candidate) {
+  bool try_candidate(std::string candidate) {
     if (is_time_over_()) result_.is_minimal = false;
     if (!result_.is_minimal || !seen_.insert(candidate).second) return false;
     if (!ptx::parse(candidate, path_).diagnostics.empty() || !fails(candidate)) return false;
@@ -54,7 +54,7 @@ class Reducer {
       for (size_t end = units.size(); end > 0; end -= std::min(end, chunk)) {
         std::vector<bool> chosen = gone;
         for (size_t i = end - std::min(end, chunk); i < end; ++i) chosen[i] = true;
-        if (chosen == gone || !take(edited(text, units, chosen))) continue;
+        if (chosen == gone || !try_candidate(edited(text, units, chosen))) continue;
         gone = std::move(chosen);
         any = true;
       }

@@ -43,7 +43,7 @@ std::string name_of(const KernelAnalysis& kernel) { return kernel.name.empty() ?
 // them the whole code with pictures.
 constexpr size_t kManyKernels = 50;
 
-bool has_charge(const KernelAnalysis& kernel) {
+bool has_finding_above_info(const KernelAnalysis& kernel) {
   return std::ranges::any_of(kernel.verdicts, [](const RuleVerdict& verdict) {
     return std::ranges::any_of(verdict.result.findings,
                                [](const rules::Finding& finding) { return finding.severity != Severity::info; });
@@ -81,14 +81,14 @@ class Page {
     for (KernelAnalysis& kernel : kernels) {
       const unsigned number = next_++;
       add_to_overview(*file, kernel, fmt::format("k{}", number));
-      const bool is_charged = has_charge(kernel);
-      open_.push_back({file, std::move(kernel), number, new_piece(), is_charged});
+      const bool has_findings = has_finding_above_info(kernel);
+      open_.push_back({file, std::move(kernel), number, new_piece(), has_findings});
       if (++kernel_count_ > kManyKernels) close_some();
     }
   }
 
   bool write(const std::function<void(std::string_view)>& take) {
-    for (const Open& each : open_) store(each.piece, kernel_html(each, false));
+    for (const PendingKernel& each : open_) store(each.piece, kernel_html(each, false));
     const size_t whole_count = open_.size();
     open_.clear();
     // The Content-Security-Policy enforces what the page already obeys: it refers to nothing outside.
@@ -115,12 +115,12 @@ class Page {
     uint64_t from = 0, bytes = 0;
   };
   // A kernel that is shown in full unless enough worse ones follow.
-  struct Open {
+  struct PendingKernel {
     std::shared_ptr<const FileAnalysis> file;
     KernelAnalysis kernel;
     unsigned number;
     size_t piece;
-    bool is_charged;
+    bool has_findings;
   };
 
   bool is_large() const { return kernel_count_ > kManyKernels; }
@@ -137,14 +137,14 @@ class Page {
 
   // In a large report, writes kernels without a charge without their code, and keeps only the worst kernels open.
   void close_some() {
-    const auto close = [&](const Open& each) { store(each.piece, kernel_html(each, true)); };
-    std::erase_if(open_, [&](const Open& each) {
-      if (!each.is_charged) close(each);
-      return !each.is_charged;
+    const auto close = [&](const PendingKernel& each) { store(each.piece, kernel_html(each, true)); };
+    std::erase_if(open_, [&](const PendingKernel& each) {
+      if (!each.has_findings) close(each);
+      return !each.has_findings;
     });
     while (open_.size() > kManyKernels) {
       // Among equal kernels the first ones stay open.
-      const auto best = std::ranges::min_element(open_, [](const Open& x, const Open& y) {
+      const auto best = std::ranges::min_element(open_, [](const PendingKernel& x, const PendingKernel& y) {
         return y.kernel.score.worse_than(x.kernel.score) ||
                (!x.kernel.score.worse_than(y.kernel.score) && x.number > y.number);
       });
@@ -198,7 +198,7 @@ class Page {
         "<td><span class=\"bar\"><span class=\"{4}\" style=\"width:{3:.1f}%\"></span></span>"
         "<td class=\"number\">{5}<td class=\"number\">{6}<td class=\"number\">{7}\n",
         for_html(name_of(kernel)), for_html(file.path), id, percent,
-        grade_of(percent, kernel.count(Severity::critical) > 0), kernel.count(Severity::critical),
+        score_class_of(percent, kernel.count(Severity::critical) > 0), kernel.count(Severity::critical),
         kernel.count(Verdict::refuted), kernel.count(Verdict::undecided));
   }
 
@@ -209,11 +209,11 @@ class Page {
                        next_++, for_html(file.path), for_html(rendered(file.parsed)));
   }
 
-  std::string kernel_html(const Open& open, bool is_excerpt) {
+  std::string kernel_html(const PendingKernel& open, bool is_excerpt) {
     const FileAnalysis& file = *open.file;
     const KernelAnalysis& kernel = open.kernel;
     HtmlKernel at{file, kernel, fmt::format("k{}", open.number),
-                  kernel.function != ptx::kNone && (!is_large() || open.is_charged), is_excerpt};
+                  kernel.function != ptx::kNone && (!is_large() || open.has_findings), is_excerpt};
     if (at.has_code) at.functions = functions_of(at.module(), kernel.function);
     std::string out = fmt::format(
         "<section class=\"kernel\" id=\"{}\" data-kernel=\"{}\">\n<h2>{} <small>{}, PTX {}.{}, {}</small></h2>\n",
@@ -308,8 +308,8 @@ class Page {
   const AnalysisOptions& options_;
   const SourceText& source_text_;
   Spool spool_;
-  std::vector<Piece> pieces_;  // in page order
-  std::vector<Open> open_;     // in report order
+  std::vector<Piece> pieces_;        // in page order
+  std::vector<PendingKernel> open_;  // in report order
   Totals totals_;
   std::string title_;
   size_t kernel_count_ = 0;
@@ -346,7 +346,7 @@ std::string for_html(std::string_view text) {
   return out;
 }
 
-std::string_view grade_of(double percent, bool has_critical) {
+std::string_view score_class_of(double percent, bool has_critical) {
   if (has_critical) return "poor";
   return percent >= rules::kGoodPercent ? "good" : percent >= rules::kFairPercent ? "fair" : "poor";
 }

@@ -15,7 +15,7 @@ namespace ptxkit::report {
 std::string for_html(std::string_view text);
 
 // "good", "fair" or "poor": the class of a score. A critical finding makes any score poor.
-std::string_view grade_of(double percent, bool has_critical);
+std::string_view score_class_of(double percent, bool has_critical);
 
 // A kernel, and the prefix of its ids in the page, "k3".
 struct HtmlKernel {

@@ -22,8 +22,8 @@ namespace {
 
 using ptx::Space;
 
-constexpr uint32_t kMostBlocks = 400;     // no larger control-flow graph is drawn
-constexpr size_t kMostBankPictures = 12;  // of a kernel: the worst accesses
+constexpr uint32_t kMaxBlocks = 400;     // no larger control-flow graph is drawn
+constexpr size_t kMaxBankPictures = 12;  // of a kernel: the worst accesses
 constexpr unsigned kBanks = 32, kLanes = 32;
 constexpr unsigned kCell = 14;        // pixels
 constexpr double kMemoryWidth = 900;  // pixels
@@ -139,9 +139,9 @@ std::string bank_pictures(const HtmlKernel& at, const ptx::Function& function,
   std::ranges::stable_sort(pictures, std::greater(), &Picture::degree);
   std::string out =
       fmt::format("<p>{} of {} are a known function of the lane", pictures.size(), plural(accesses.size(), "request"));
-  if (pictures.size() > kMostBankPictures) {
-    out += fmt::format("; the {} with the worst conflicts are drawn", kMostBankPictures);
-    pictures.resize(kMostBankPictures);
+  if (pictures.size() > kMaxBankPictures) {
+    out += fmt::format("; the {} with the worst conflicts are drawn", kMaxBankPictures);
+    pictures.resize(kMaxBankPictures);
   }
   out +=
       ". First warp of a block, first iteration of the loops around; rows are lanes, columns are banks, counted from "
@@ -186,7 +186,7 @@ std::string score_bars_html(const KernelAnalysis& kernel) {
   std::string out = fmt::format(
       "<p class=\"score\"><strong class=\"{0}\">{1:.1f}</strong> <span class=\"bar\"><span class=\"{0}\" "
       "style=\"width:{1:.1f}%\"></span></span> {2} of {3} points{4}</p>\n<table class=\"categories\">\n",
-      grade_of(percent, kernel.count(rules::Severity::critical) > 0), percent, kernel.score.earned,
+      score_class_of(percent, kernel.count(rules::Severity::critical) > 0), percent, kernel.score.earned,
       kernel.score.earned + kernel.score.lost, cap_text(kernel.score));
   for (const Category& category : categories) {
     const uint32_t total = category.score.earned + category.score.lost;
@@ -195,7 +195,7 @@ std::string score_bars_html(const KernelAnalysis& kernel) {
     if (category.undecided_count) words += fmt::format(", {} undecided", category.undecided_count);
     out += fmt::format(
         "<tr><th>{}<td><span class=\"bar{}\"><span class=\"{}\" style=\"width:{:.1f}%\"></span></span><td>{}\n",
-        category.name, total ? "" : " none", grade_of(category.score.percent(), category.has_critical),
+        category.name, total ? "" : " none", score_class_of(category.score.percent(), category.has_critical),
         total ? category.score.percent() : 0.0, words);
   }
   return out + "</table>\n";
@@ -206,9 +206,9 @@ std::string flow_html(const HtmlKernel& at) {
   if (block_count == 0) return "";
   std::string out = fmt::format("<details class=\"flow-picture\"><summary>Control flow, {}</summary>\n",
                                 plural(block_count, "block"));
-  if (block_count > kMostBlocks) {
-    return out + fmt::format("<p>More than {} blocks are not drawn; `ptx-debug cfg` draws them.</p></details>\n",
-                             kMostBlocks);
+  if (block_count > kMaxBlocks) {
+    return out +
+           fmt::format("<p>More than {} blocks are not drawn; `ptx-debug cfg` draws them.</p></details>\n", kMaxBlocks);
   }
   return out + "<div class=\"wide\">" + inspect::flow_svg(at.module(), at.function(), at.id + "-") +
          "</div></details>\n";

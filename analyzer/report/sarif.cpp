@@ -208,7 +208,7 @@ ptx::Offset offset_of(const ptx::Function& function, ptx::InstructionId instruct
   return instruction < function.instructions.size() ? function.instructions[instruction].at : function.at;
 }
 
-Json result_json(const ptx::Module& module, const RunFault& fault, SeenPlaces& seen, Json& further_rules) {
+Json result_json(const ptx::Module& module, const RunFault& fault, PlaceCounts& seen, Json& further_rules) {
   const ptx::Function& function = module.functions[fault.at.function];
   const ptx::Offset at = offset_of(function, fault.at.instruction);
   const std::string& id = fault.rule.empty() ? fault.kind : fault.rule;
@@ -277,7 +277,7 @@ std::unique_ptr<Document> sarif_document(RulePage rule_page) {
 
 std::string to_sarif(const ptx::Module& module, std::span<const RunFault> faults, int exit_code,
                      const RulePage& rule_page) {
-  SeenPlaces seen;
+  PlaceCounts seen;
   Json further_rules = Json::array();
   Log log;
   std::string results;

@@ -96,7 +96,7 @@ RuleResult cache_operator(Context& context) {
   std::vector<Finding> findings;
   bool any = false;
   for (const Access& access : analyses.accesses()) {
-    if (access.kind != AccessKind::load || !access.gives_up_line) continue;
+    if (access.kind != AccessKind::load || !access.hints_last_use) continue;
     any = true;
     const flow::Form form = forms.address(access);
     if (form.base == flow::kNoBase) continue;

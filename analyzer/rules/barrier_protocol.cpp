@@ -34,12 +34,12 @@ Barrier::Action cta_barrier_action(const ptx::Function& function, const ptx::Ins
 // Least and greatest number of barriers on the ways from a block to where the ways meet; nothing where a way has a
 // loop with a barrier, ends, or the region is too large.
 struct Count {
-  uint32_t least = 0, most = 0;
+  uint32_t minimum = 0, maximum = 0;
 };
 
 class BarrierCounter {
  public:
-  BarrierCounter(Context& context, BlockId meets) : analyses_(&context.analyses()), meets_(meets) {
+  BarrierCounter(Context& context, BlockId meets) : analyses_(&context.analyses()), join_(meets) {
     const flow::Graph& graph = analyses_->graph();
     const ptx::Function& function = context.function();
     per_block_.assign(graph.size(), 0);
@@ -50,7 +50,7 @@ class BarrierCounter {
   }
 
   std::optional<Count> from(BlockId start) {
-    if (start == meets_) return Count{};
+    if (start == join_) return Count{};
     const flow::Graph& graph = analyses_->graph();
     // The region's blocks in reverse postorder of the whole graph, so that ways are summed up from their ends.
     std::set<BlockId> region;
@@ -58,8 +58,8 @@ class BarrierCounter {
     while (!work.empty()) {
       const BlockId block = work.back();
       work.pop_back();
-      if (block == meets_ || !region.insert(block).second) continue;
-      if (region.size() > kMaxRegionBlocks || graph.block(block).exits || graph.block(block).falls_off)
+      if (block == join_ || !region.insert(block).second) continue;
+      if (region.size() > kMaxRegionBlocks || graph.block(block).exits || graph.block(block).falls_through_end)
         return std::nullopt;
       const auto next = graph.successors(block);
       work.insert(work.end(), next.begin(), next.end());
@@ -71,7 +71,7 @@ class BarrierCounter {
     for (const BlockId block : order) {
       std::optional<Count> best;
       for (const BlockId next : graph.successors(block)) {
-        if (next != meets_ && graph.order_index(next) <= graph.order_index(block)) {
+        if (next != join_ && graph.order_index(next) <= graph.order_index(block)) {
           // A way back: it may be gone any number of times.
           const flow::LoopId loop = analyses_->loops().innermost(next);
           for (const BlockId inside : region)
@@ -79,18 +79,18 @@ class BarrierCounter {
               return std::nullopt;
           continue;
         }
-        const Count rest = next == meets_ ? Count{} : counts[next];
-        best = best ? Count{std::min(best->least, rest.least), std::max(best->most, rest.most)} : rest;
+        const Count rest = next == join_ ? Count{} : counts[next];
+        best = best ? Count{std::min(best->minimum, rest.minimum), std::max(best->maximum, rest.maximum)} : rest;
       }
       if (!best) return std::nullopt;
-      counts[block] = {best->least + per_block_[block], best->most + per_block_[block]};
+      counts[block] = {best->minimum + per_block_[block], best->maximum + per_block_[block]};
     }
     return counts[start];
   }
 
  private:
   Analyses* analyses_;
-  BlockId meets_;
+  BlockId join_;
   std::vector<uint32_t> per_block_;
 };
 
@@ -119,9 +119,9 @@ RuleResult barrier_count(Context& context) {
     BarrierCounter counter(context, meets);
     const auto one = counter.from(sides[0]), other = counter.from(sides[1]);
     if (!one || !other) continue;  // a barrier in a loop: F045
-    if (one->least == one->most && other->least == other->most && one->least == other->least) continue;
+    if (one->minimum == one->maximum && other->minimum == other->maximum && one->minimum == other->minimum) continue;
     const flow::ValueId predicate = analyses.ssa().guard(graph.last(block));
-    const bool apart = one->most < other->least || other->most < one->least;
+    const bool apart = one->maximum < other->minimum || other->maximum < one->minimum;
     const auto split = predicate == flow::kNone ? std::nullopt : find_split(context, predicate, graph.last(block));
     if (!split || !apart) {
       if (open.empty())
@@ -133,7 +133,7 @@ RuleResult barrier_count(Context& context) {
     }
     Finding finding = finding_at(context, graph.last(block), Severity::high, split->tier,
                                  fmt::format("the threads that jump here pass {} before the ways meet, the others {}",
-                                             plural(one->least, "barrier"), other->least),
+                                             plural(one->minimum, "barrier"), other->minimum),
                                  "give both ways the same barriers, or move them behind the place where the ways meet");
     finding.path.push_back({function.instructions[graph.block(meets).first].at, "the ways meet here"});
     finding.assumptions = split->assumptions;
@@ -238,26 +238,26 @@ RuleResult barrier_operands(Context& context) {
 
 namespace {
 
-enum class Since : uint8_t { nothing, access, unknown };  // unknown: no barrier on some way here
+enum class SinceEvent : uint8_t { nothing, access, unknown };  // unknown: no barrier on some way here
 
 // For each block, whether something was touched since the last event of the kind `is_event` on every way to it.
 // Greatest fixed point of: nothing < access < unknown.
 template <class IsEvent, class IsAccess, class Report>
-void since_last(Context& context, IsEvent&& is_event, IsAccess&& is_access, Report&& report) {
+void report_redundant(Context& context, IsEvent&& is_event, IsAccess&& is_access, Report&& report) {
   const flow::Graph& graph = context.analyses().graph();
-  std::vector<Since> in(graph.size(), Since::nothing);
+  std::vector<SinceEvent> in(graph.size(), SinceEvent::nothing);
   std::vector<bool> seen(graph.size(), false);
-  in[0] = Since::unknown;
+  in[0] = SinceEvent::unknown;
   seen[0] = true;
   auto run = [&](BlockId block, bool reporting) {
-    Since state = in[block];
+    SinceEvent state = in[block];
     for (ptx::InstructionId id = graph.block(block).first; id < graph.block(block).end; ++id) {
       const ptx::Instruction& instruction = context.function().instructions[id];
       if (is_event(id, instruction)) {
-        if (reporting && state == Since::nothing) report(id);
-        if (!instruction.guard) state = Since::nothing;
-      } else if (state == Since::nothing && is_access(id, instruction)) {
-        state = Since::access;
+        if (reporting && state == SinceEvent::nothing) report(id);
+        if (!instruction.guard) state = SinceEvent::nothing;
+      } else if (state == SinceEvent::nothing && is_access(id, instruction)) {
+        state = SinceEvent::access;
       }
     }
     return state;
@@ -266,9 +266,9 @@ void since_last(Context& context, IsEvent&& is_event, IsAccess&& is_access, Repo
     again = false;
     for (const BlockId block : graph.reverse_postorder()) {
       if (!seen[block]) continue;
-      const Since out = run(block, false);
+      const SinceEvent out = run(block, false);
       for (const BlockId next : graph.successors(block)) {
-        const Since joined = seen[next] ? std::max(in[next], out) : out;
+        const SinceEvent joined = seen[next] ? std::max(in[next], out) : out;
         if (seen[next] && joined == in[next]) continue;
         in[next] = joined;
         seen[next] = true;
@@ -321,7 +321,7 @@ RuleResult redundant_barrier(Context& context) {
   const ptx::Function& function = context.function();
   bool any = false;
   std::vector<Finding> findings;
-  since_last(
+  report_redundant(
       context,
       [&](ptx::InstructionId, const ptx::Instruction& instruction) {
         const bool is = ptx::is_whole_cta_barrier(function, instruction) &&
@@ -361,7 +361,7 @@ RuleResult redundant_fence(Context& context) {
   bool any = false;
   std::set<ptx::InstructionId> redundant;
   for (const Scope scope : {Scope::cta, Scope::cluster, Scope::gpu, Scope::sys})
-    since_last(
+    report_redundant(
         context,
         [&](ptx::InstructionId, const ptx::Instruction& instruction) {
           const Scope own = fence_scope(function, instruction);

@@ -10,7 +10,7 @@
 
 namespace ptxkit::rules {
 
-using Other = GuardedBarrier::Other;
+using OtherSide = GuardedBarrier::OtherSide;
 
 namespace {
 
@@ -49,7 +49,7 @@ RuleResult judge_barriers(Context& context, Wanted&& wanted, Severity severity, 
     if (!wanted(barrier)) continue;
     const flow::ValueId predicate = analyses.ssa().guard(barrier.branch);
     const auto split = predicate == flow::kNone ? std::nullopt : find_split(context, predicate, barrier.branch);
-    if (!split || (barrier.other == Other::other_barrier && !same_warp(split->true_thread, split->false_thread))) {
+    if (!split || (barrier.other == OtherSide::other_barrier && !same_warp(split->true_thread, split->false_thread))) {
       if (open.empty() &&
           analyses.uniformity().branch(analyses.graph().block_of(barrier.branch)) != flow::Uniformity::uniform)
         open =
@@ -80,7 +80,7 @@ RuleResult judge_barriers(Context& context, Wanted&& wanted, Severity severity, 
 // F038. Where the other way ends the thread without a barrier, the matter is F037's.
 RuleResult divergent_barrier(Context& context) {
   return judge_barriers(
-      context, [](const GuardedBarrier& barrier) { return barrier.other != Other::leaves; }, Severity::critical,
+      context, [](const GuardedBarrier& barrier) { return barrier.other != OtherSide::leaves; }, Severity::critical,
       "does not", "move the barrier out of the branch, or make the condition the same for the whole block");
 }
 
@@ -89,7 +89,7 @@ RuleResult divergent_barrier(Context& context) {
 RuleResult barrier_not_reached(Context& context) {
   const bool is_exact = context.analyses().shape().is_exact;
   RuleResult result = judge_barriers(
-      context, [](const GuardedBarrier& barrier) { return barrier.other == Other::leaves && !barrier.leaves_loop; },
+      context, [](const GuardedBarrier& barrier) { return barrier.other == OtherSide::leaves && !barrier.leaves_loop; },
       Severity::high, "has ended", "let every thread reach the barrier, and skip the work instead");
   if (result.verdict != Verdict::refuted || is_exact) return result;
   return undecided(fmt::format("line {} is reached only by threads that did not leave; the block's shape is not known",

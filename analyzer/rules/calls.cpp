@@ -59,7 +59,7 @@ class CallGraph {
 
   // Functions on a cycle: members of a strongly connected component of several functions, or functions that call
   // themselves (Tarjan, SIAM J. Comput. 1972, with an explicit stack).
-  std::set<FunctionId> on_cycles() const {
+  std::set<FunctionId> functions_on_cycles() const {
     struct State {
       uint32_t index = 0, lowest = 0;  // counted from 1; 0: not visited
       bool is_open = false;
@@ -117,7 +117,7 @@ RuleResult unbounded_recursion(Context& context) {
   const ptx::Module& module = context.module;
   const CallGraph graph(module, context.function_id);
   if (graph.callees(context.function_id).empty()) return not_applicable("the kernel calls no function");
-  const std::set<FunctionId> cyclic = graph.on_cycles();
+  const std::set<FunctionId> cyclic = graph.functions_on_cycles();
   std::vector<Finding> findings;
   for (const FunctionId id : cyclic) {
     const ptx::Function& function = module.functions[id];

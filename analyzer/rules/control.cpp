@@ -21,7 +21,7 @@ RuleResult missing_return(Context& context) {
   const flow::Graph& graph = analyses.graph();
   std::vector<Finding> findings;
   for (BlockId block = 0; block < graph.size(); ++block) {
-    if (!graph.is_reachable(block) || !graph.block(block).falls_off) continue;
+    if (!graph.is_reachable(block) || !graph.block(block).falls_through_end) continue;
     findings.push_back(finding_at(context, graph.last(block), Severity::high, Tier::proved,
                                   "expected ret, exit or trap at the end of the path, found the end of the body",
                                   "end the path with ret"));
@@ -113,7 +113,7 @@ RuleResult endless_loop(Context& context) {
   std::vector<std::vector<BlockId>> exits(loops.all().size());
   for (const BlockId block : graph.reverse_postorder())
     for (flow::LoopId loop = loops.innermost(block); loop != flow::kNone; loop = loops.loop(loop).parent) {
-      bool leaves = graph.block(block).exits || graph.block(block).falls_off;
+      bool leaves = graph.block(block).exits || graph.block(block).falls_through_end;
       for (const BlockId next : graph.successors(block)) leaves = leaves || !loops.contains(loop, next);
       if (!leaves) break;
       exits[loop].push_back(block);

@@ -21,7 +21,7 @@ constexpr unsigned kMaxFollowed = 8;
 
 // Whether the result is undefined where an operand is. Logic on bits is not among them: a byte put into an undefined
 // word is how compilers build one up.
-bool passes_on(Op op) {
+bool propagates_value(Op op) {
   switch (op) {
     case Op::mov:
     case Op::cvt:
@@ -97,7 +97,7 @@ class Undefinedness {
     }
     if (value.old != flow::kNone && !always_[value.old]) return false;
     const flow::Operation operation = flow::operation_of(ssa, id);
-    if (!passes_on(operation.instruction->op)) return false;
+    if (!propagates_value(operation.instruction->op)) return false;
     const ptx::Operand& first = function_->operand_pool[operation.first_source];
     if (first.child_count) return false;
     for (unsigned i = 0; i < operation.source_count; ++i) {
@@ -114,27 +114,27 @@ class Undefinedness {
 
 // A guarded definition that nothing precedes leaves the register undefined where its guard is false. How a use under
 // `conditions` stands to the guards of such a chain of definitions.
-enum class Cover : uint8_t {
+enum class DefinitionState : uint8_t {
   defined,  // one of them surely ran, or something was there before them all
   open,     // the use is conditional in a way that cannot be compared with the guards
   missing,  // nothing keeps the use from running where none of them did
 };
 
-Cover cover_of(const flow::Ssa& ssa, ValueId id, const std::vector<flow::Condition>& conditions) {
+DefinitionState definition_state_of(const flow::Ssa& ssa, ValueId id, const std::vector<flow::Condition>& conditions) {
   const ptx::Function& function = ssa.graph().function();
   std::vector<flow::Condition> guards;
   for (unsigned steps = 0; steps < kMaxResolve; ++steps) {
     const Value& value = ssa.value(id);
     if (value.kind == Value::Kind::undefined) break;
-    if (value.kind != Value::Kind::result || value.old == flow::kNone) return Cover::defined;
+    if (value.kind != Value::Kind::result || value.old == flow::kNone) return DefinitionState::defined;
     guards.push_back({ssa.guard(value.instruction), !function.instructions[value.instruction].guard.negated});
     id = value.old;
   }
   for (const flow::Condition& guard : guards)
     if (std::find(guards.begin(), guards.end(), flow::Condition{guard.predicate, !guard.expected}) != guards.end() ||
         std::find(conditions.begin(), conditions.end(), guard) != conditions.end())
-      return Cover::defined;
-  return conditions.empty() ? Cover::missing : Cover::open;
+      return DefinitionState::defined;
+  return conditions.empty() ? DefinitionState::missing : DefinitionState::open;
 }
 
 // A guarded definition that nothing precedes, from which `id` is computed without a further guard, and which may not
@@ -147,11 +147,11 @@ ValueId guarded_source(const flow::Ssa& ssa, ValueId id, const std::vector<flow:
     const Value& value = ssa.value(next);
     if (value.kind != Value::Kind::result) continue;
     if (value.old != flow::kNone) {
-      if (cover_of(ssa, next, conditions) == Cover::missing) return next;
+      if (definition_state_of(ssa, next, conditions) == DefinitionState::missing) return next;
       continue;
     }
     const flow::Operation operation = flow::operation_of(ssa, next);
-    if (!passes_on(operation.instruction->op) || operation.parts != 1) continue;
+    if (!propagates_value(operation.instruction->op) || operation.parts != 1) continue;
     for (unsigned i = 0; i < operation.source_count; ++i) {
       const flow::Source source = flow::source_of(ssa, operation.first_source + i);
       if (source.kind == flow::Source::Kind::value) work.push_back(source.id);
@@ -292,7 +292,8 @@ RuleResult predicated_definition(Context& context) {
   size_t guarded = 0, open = 0;
   for (ValueId id = 0; id < ssa.size(); ++id) {
     const Value& value = ssa.value(id);
-    if (value.kind != Value::Kind::result || value.old == flow::kNone || cover_of(ssa, id, {}) != Cover::missing)
+    if (value.kind != Value::Kind::result || value.old == flow::kNone ||
+        definition_state_of(ssa, id, {}) != DefinitionState::missing)
       continue;
     ++guarded;
     for (const flow::Use& use : ssa.uses(id)) {
@@ -306,9 +307,9 @@ RuleResult predicated_definition(Context& context) {
       std::erase_if(conditions, [&](const flow::Condition& condition) {
         return std::find(before.begin(), before.end(), condition) != before.end();
       });
-      const Cover cover = cover_of(ssa, id, conditions);
-      if (cover == Cover::open) ++open;
-      if (cover != Cover::missing) continue;
+      const DefinitionState cover = definition_state_of(ssa, id, conditions);
+      if (cover == DefinitionState::open) ++open;
+      if (cover != DefinitionState::missing) continue;
       Finding finding = finding_at(
           context, use.id, Severity::medium, Tier::likely,
           fmt::format("{} is defined under a guard that this use does not have", function.registers[value.reg].name()),

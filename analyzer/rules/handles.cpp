@@ -15,7 +15,7 @@ using ptx::Type;
 
 namespace {
 
-std::string_view noun(Type type) {
+std::string_view handle_kind_name(Type type) {
   return type == Type::texref ? "texture" : type == Type::samplerref ? "sampler" : "surface";
 }
 
@@ -34,12 +34,12 @@ void judge(Context& context, ptx::InstructionId id, const Source& source, Type w
   }
   if (constant) {
     findings.push_back(finding_at(context, id, Severity::medium, Tier::proved,
-                                  fmt::format("expected a {} handle, found a constant", noun(wanted)),
+                                  fmt::format("expected a {} handle, found a constant", handle_kind_name(wanted)),
                                   "pass the handle that the host made, or name the declared reference"));
   } else if (variable != ptx::kNone && context.module.variables[variable].type != wanted) {
     findings.push_back(finding_at(
         context, id, Severity::medium, Tier::proved,
-        fmt::format("expected a {} handle, found the address of '{}', which is .{}", noun(wanted),
+        fmt::format("expected a {} handle, found the address of '{}', which is .{}", handle_kind_name(wanted),
                     context.module.variables[variable].name, ptx::text(context.module.variables[variable].type)),
         fmt::format("declare it .{}, or use the instruction of its kind", ptx::text(wanted))));
   }

@@ -102,8 +102,8 @@ class MbarrierProtocol {
   Analyses* analyses_;
   const ptx::Function* function_;
   std::vector<InstructionId> uses_;  // that need an mbarrier
-  std::map<BaseId, std::vector<InstructionId>> made_;
-  bool made_unknown_ = false;
+  std::map<BaseId, std::vector<InstructionId>> initialised_;
+  bool initialised_unknown_ = false;
   std::map<std::pair<BaseId, int64_t>, Mbarrier> barriers_;
   std::vector<Finding> findings_;
 };
@@ -135,16 +135,16 @@ Form MbarrierProtocol::form_of(uint32_t address) const {
 
 void MbarrierProtocol::find() {
   for_each_instruction(*context_, [&](InstructionId id, const ptx::Instruction& instruction) {
-    if (instruction.op == Op::call) made_unknown_ = true;
+    if (instruction.op == Op::call) initialised_unknown_ = true;
     if (instruction.op != Op::mbarrier) return;
     const ptx::Mbarrier::Action action = ptx::facts_of(*function_, instruction).mbarrier.action;
     if (action == ptx::Mbarrier::Action::count) return;
     if (action != ptx::Mbarrier::Action::init) return uses_.push_back(id);
     const BaseId base = base_of(instruction);
-    if (base == flow::kNoBase) made_unknown_ = true;
-    made_[base].push_back(id);
+    if (base == flow::kNoBase) initialised_unknown_ = true;
+    initialised_[base].push_back(id);
   });
-  if (made_.empty()) return;
+  if (initialised_.empty()) return;
   for (const auto& [variable, object] : object_uses(*context_)) {
     std::map<std::pair<BaseId, int64_t>, Mbarrier> found;
     bool is_whole = !object.is_open && !context_->module.variables[variable].is_unsized;
@@ -169,13 +169,13 @@ void MbarrierProtocol::find() {
 
 // Made somewhere from which control can come to the use.
 void MbarrierProtocol::judge_uninitialised() {
-  if (made_unknown_) return;
+  if (initialised_unknown_) return;
   const flow::Graph& graph = analyses_->graph();
   for (const InstructionId id : uses_) {
     const BaseId base = base_of(function_->instructions[id]);
     if (analyses_->domain().base(base).kind != flow::Base::Kind::variable) continue;
     bool reaches = false;
-    if (const auto found = made_.find(base); found != made_.end())
+    if (const auto found = initialised_.find(base); found != initialised_.end())
       for (const InstructionId init : found->second) {
         const BlockId from = graph.block_of(init), to = graph.block_of(id);
         const bool is_in_loop = analyses_->loops().innermost(to) != flow::kNone;
@@ -190,7 +190,7 @@ void MbarrierProtocol::judge_uninitialised() {
 }
 
 void MbarrierProtocol::judge_counts() {
-  for (const auto& [base, inits] : made_)
+  for (const auto& [base, inits] : initialised_)
     for (const InstructionId id : inits) {
       const flow::Fact count = fact_at(*context_, function_->instructions[id].first_operand + 1);
       if (count.low > kMaxArrivals || count.high == 0)
@@ -339,7 +339,7 @@ std::optional<uint64_t> MbarrierProtocol::arrivals(const Use& use) const {
   }
   const flow::LaunchShape& shape = analyses_->shape();
   std::vector<flow::Thread> threads;
-  for (uint32_t n = 0; n < std::min(shape.block_threads(), 1024u); ++n) threads.push_back(flow::thread_of(shape, n));
+  for (uint32_t n = 0; n < std::min(shape.max_threads, 1024u); ++n) threads.push_back(flow::thread_of(shape, n));
   flow::Evaluator evaluator(analyses_->forms(), threads);
   std::vector<bool> comes(threads.size(), true);
   for (const flow::Condition& condition : analyses_->conditions().of_instruction(use.instruction)) {
@@ -430,7 +430,7 @@ void MbarrierProtocol::judge_bytes(const Mbarrier& barrier) {
 
 RuleResult MbarrierProtocol::run() {
   find();
-  if (uses_.empty() && made_.empty()) return not_applicable("the kernel has no mbarrier");
+  if (uses_.empty() && initialised_.empty()) return not_applicable("the kernel has no mbarrier");
   judge_counts();
   judge_uninitialised();
   for (const InstructionId id : uses_)

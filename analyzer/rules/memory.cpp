@@ -36,7 +36,7 @@ Bounds check_bounds(Context& context, Space space, Severity severity, std::vecto
   // The last thread first: it is the likeliest to be out.
   std::vector<flow::Thread> last_first;
   if (shape.is_exact)
-    for (uint32_t n = std::min(shape.block_threads(), 1024u); n-- > 0;) last_first.push_back(flow::thread_of(shape, n));
+    for (uint32_t n = std::min(shape.max_threads, 1024u); n-- > 0;) last_first.push_back(flow::thread_of(shape, n));
   std::map<flow::LoopId, flow::Evaluator> evaluators;  // by innermost loop
   for (const Access& access : analyses.accesses()) {
     if (access.extent_bytes == 0) continue;
@@ -109,7 +109,7 @@ bool may_be_reached(Context& context, ptx::InstructionId id) {
   Analyses& analyses = context.analyses();
   const flow::LaunchShape& shape = analyses.shape();
   const auto conditions = analyses.conditions().of_instruction(id);
-  const uint32_t threads = shape.is_exact ? shape.block_threads() : shape.max_threads;
+  const uint32_t threads = shape.max_threads;
   std::vector<flow::Thread> row;
   for (uint32_t n = 0; n < std::min(threads, 1024u); ++n) row.push_back({.tid = {n, 0, 0}, .nctaid = {1, 1, 1}});
   std::vector<bool> gets_here(row.size(), true);

@@ -18,7 +18,7 @@ using ptx::Space;
 
 namespace {
 
-unsigned badness_of(const AccessAlignment& alignment) {
+unsigned alignment_rank_of(const AccessAlignment& alignment) {
   if (alignment.status == AlignmentStatus::proved) return 0;
   return alignment.status == AlignmentStatus::refuted || alignment.byte_granular ? 2 : 1;
 }
@@ -31,7 +31,7 @@ void judge_site(const Context& context, std::string_view rule, const AccessAlign
     return;
   }
   finding.assumptions = alignment.assumptions;
-  switch (badness_of(alignment)) {
+  switch (alignment_rank_of(alignment)) {
     case 2:
       finding.severity = Severity::critical;
       finding.tier = alignment.tier;
@@ -117,10 +117,10 @@ bool is_shared_load(const ptx::Function& function, const Access& access) {
           function.instructions[access.instruction].op == ptx::Op::ldmatrix);
 }
 
-enum class Into : uint8_t { data, address };
+enum class StoreOperand : uint8_t { data, address };
 
 // F081 and F082 differ in which operand of the store the value reaches.
-RuleResult shared_value_reaches(Context& context, std::string_view rule, Into into) {
+RuleResult shared_value_reaches(Context& context, std::string_view rule, StoreOperand store_operand) {
   Analyses& analyses = context.analyses();
   const ptx::Function& function = context.function();
   const flow::Ssa& ssa = analyses.ssa();
@@ -135,11 +135,11 @@ RuleResult shared_value_reaches(Context& context, std::string_view rule, Into in
   for (size_t i = 0; i < accesses.size(); ++i) {
     const Access& access = accesses[i];
     if (access.kind == AccessKind::load) continue;
-    const unsigned badness = root_cause ? badness_of(judged[i]) : 0;
+    const unsigned alignment_rank = root_cause ? alignment_rank_of(judged[i]) : 0;
     auto add = [&](flow::ValueId value) {
-      if (value != flow::kNone) sinks.push_back({value, access.instruction, badness});
+      if (value != flow::kNone) sinks.push_back({value, access.instruction, alignment_rank});
     };
-    if (into == Into::address) {
+    if (store_operand == StoreOperand::address) {
       if (function.operand_pool[access.address].base == ptx::AddressBase::reg) add(ssa.at(access.address));
     } else if (access.data != ptx::kNone) {
       const ptx::Operand& data = function.operand_pool[access.data];
@@ -158,19 +158,21 @@ RuleResult shared_value_reaches(Context& context, std::string_view rule, Into in
     if (!is_shared_load(function, access)) continue;
     flow::ValueId worst = flow::kNone;
     for (const flow::ValueId value : loaded_values(context, access))
-      if (taint.reaches(value) && (worst == flow::kNone || taint.badness(value) > taint.badness(worst))) worst = value;
+      if (taint.reaches(value) && (worst == flow::kNone || taint.alignment_rank(value) > taint.alignment_rank(worst)))
+        worst = value;
     if (worst == flow::kNone) continue;
     const ptx::InstructionId store = taint.store_of(worst);
     const AccessAlignment* of_store = analyses.alignment().of_instruction(store);
-    const AccessAlignment* decisive = of_store && badness_of(*of_store) > badness_of(judged[i]) ? of_store : &judged[i];
+    const AccessAlignment* decisive =
+        of_store && alignment_rank_of(*of_store) > alignment_rank_of(judged[i]) ? of_store : &judged[i];
     Finding finding = finding_at(
         context, access.instruction, Severity::info, Tier::possible,
         fmt::format("the {}-byte value loaded from shared memory {} the store in line {}; the load is {}, the store {}",
-                    access.width_bytes, into == Into::data ? "is stored by" : "forms the address of",
+                    access.width_bytes, store_operand == StoreOperand::data ? "is stored by" : "forms the address of",
                     line_of(context, store), describe(judged[i]), of_store ? describe(*of_store) : "not followed"),
         std::string(kRemedy));
     judge_site(context, rule, *decisive, finding);
-    all_proved = all_proved && badness_of(*decisive) == 0;
+    all_proved = all_proved && alignment_rank_of(*decisive) == 0;
     finding.path = decisive->path;
     finding.path.push_back({finding.at, "loaded from shared memory here"});
     const auto way = taint.path(worst, context);
@@ -178,8 +180,9 @@ RuleResult shared_value_reaches(Context& context, std::string_view rule, Into in
     findings.push_back(std::move(finding));
   }
   return conclude_sites(context, std::move(findings), all_proved,
-                        into == Into::data ? "no value loaded from shared memory reaches the data of a store"
-                                           : "no value loaded from shared memory reaches the address of a store");
+                        store_operand == StoreOperand::data
+                            ? "no value loaded from shared memory reaches the data of a store"
+                            : "no value loaded from shared memory reaches the address of a store");
 }
 
 }  // namespace
@@ -201,7 +204,7 @@ RuleResult generic_address_corruption(Context& context) {
         fmt::format("generic access to an address that comes from cvta.shared; it is {}", describe(judged[i])),
         "use the shared address directly, without cvta");
     judge_site(context, "F021", judged[i], finding);
-    all_proved = all_proved && badness_of(judged[i]) == 0;
+    all_proved = all_proved && alignment_rank_of(judged[i]) == 0;
     finding.path = judged[i].path;
     findings.push_back(std::move(finding));
   }
@@ -210,10 +213,10 @@ RuleResult generic_address_corruption(Context& context) {
                         "no generic access has an address that comes from cvta.shared");
 }
 
-RuleResult loaded_value_bug(Context& context) { return shared_value_reaches(context, "F081", Into::data); }
+RuleResult loaded_value_bug(Context& context) { return shared_value_reaches(context, "F081", StoreOperand::data); }
 
 RuleResult computed_address_from_loaded(Context& context) {
-  return shared_value_reaches(context, "F082", Into::address);
+  return shared_value_reaches(context, "F082", StoreOperand::address);
 }
 
 // F083. The conversion gives the same address in every iteration.

@@ -126,7 +126,7 @@ RuleResult local_overflow(Context& context) {
 // everything on the stack, so it is advice.
 RuleResult local_spills(Context& context) {
   const uint64_t bytes = local_bytes(context.module, context.function());
-  const flow::Pressure pressure = context.analyses().pressure();
+  const flow::RegisterPressure pressure = context.analyses().pressure();
   const uint32_t limit =
       context.function().attributes.max_registers ? context.function().attributes.max_registers : kMaxRegisters;
   std::vector<Finding> findings;
@@ -171,7 +171,7 @@ RuleResult occupancy(Context& context) {
     findings.push_back(std::move(finding));
     return conclude(std::move(findings), "no block fits");
   }
-  const uint32_t threads = shape.is_exact ? shape.block_threads() : attributes.max_ntid[0] ? shape.max_threads : 0;
+  const uint32_t threads = shape.is_exact || attributes.max_ntid[0] ? shape.max_threads : 0;
   if (threads == 0) return undecided("the block's size is not known; .reqntid, .maxntid or a launch file says it");
   const auto* sm = std::find_if(std::begin(kMultiprocessors), std::end(kMultiprocessors),
                                 [&](const Multiprocessor& each) { return each.sm == context.module.target_sm; });

@@ -63,10 +63,10 @@ RuleResult parameter_write(Context& context) {
 // wherever an array decays into a pointer, so it is advice.
 RuleResult mixed_access(Context& context) {
   Analyses& analyses = context.analyses();
-  struct Ways {
+  struct AccessPaths {
     ptx::InstructionId generic = ptx::kNone, direct = ptx::kNone;
   };
-  std::map<ptx::VariableId, Ways> objects;
+  std::map<ptx::VariableId, AccessPaths> objects;
   for (const Access& access : analyses.accesses()) {
     const ptx::VariableId object = object_of(context, access);
     if (object == ptx::kNone) continue;

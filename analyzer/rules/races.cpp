@@ -52,10 +52,10 @@ struct SharedAccess {
 using ObjectKey = std::pair<bool, uint32_t>;
 
 // One iteration of the loops around an access: 0, or 1 of `later`.
-struct Moment {
+struct LoopIteration {
   LoopId inner = flow::kNone;
   LoopId later = flow::kNone;
-  auto operator<=>(const Moment&) const = default;
+  auto operator<=>(const LoopIteration&) const = default;
 };
 
 struct Place {
@@ -75,7 +75,7 @@ struct Footprint {
 };
 
 // Which pairs of accesses are asked about.
-enum class Question : uint8_t {
+enum class PairKind : uint8_t {
   race,      // F036: plain ones of any two threads
   lockstep,  // F050: of two lanes of one warp, one of them volatile: written for warps that run in step
   mixed,     // F058: one atomic, one plain
@@ -83,9 +83,9 @@ enum class Question : uint8_t {
 
 class RaceSearch {
  public:
-  RaceSearch(Context& context, Question question)
-      : context_(&context), analyses_(&context.analyses()), question_(question) {
-    take_threads(Sample::row);
+  RaceSearch(Context& context, PairKind pair_kind)
+      : context_(&context), analyses_(&context.analyses()), pair_kind_(pair_kind) {
+    use_sample(Sample::row);
   }
 
   RuleResult run();
@@ -99,41 +99,41 @@ class RaceSearch {
     bool possible = false;
     std::optional<std::pair<Place, Place>> sure;
   };
-  void take_threads(Sample sample);
-  bool tells_threads_apart(const SharedAccess& shared);
-  bool tells_threads_apart() const;
+  void use_sample(Sample sample);
+  bool depends_on_thread(const SharedAccess& shared);
+  bool depends_on_thread() const;
   void collect();
   bool is_in_shared(const Access& access) const;
   std::set<flow::BaseId> atomic_global_objects() const;
-  void leave_out_threads();
+  void drop_out_of_bounds_threads();
   const flow::UniformityAnalysis& uniformity() const;
   void judge(size_t first, size_t second);
-  bool try_moment(size_t first, size_t second, Moment first_moment, Moment second_moment, bool same_iteration,
-                  bool warp_level);
-  Footprint footprint(const SharedAccess& shared, Moment moment);
-  const Footprint& footprint_of(size_t access, Moment moment);
+  bool judge_iteration(size_t first, size_t second, LoopIteration first_moment, LoopIteration second_moment,
+                       bool same_iteration, bool warp_level);
+  Footprint footprint(const SharedAccess& shared, LoopIteration moment);
+  const Footprint& footprint_of(size_t access, LoopIteration moment);
   Overlap overlap(const Footprint& a, const Footprint& b, int64_t width_a, int64_t width_b, bool warp_level,
                   bool has_volatile, uint64_t modulus) const;
   bool exclusive(const SharedAccess& a, const SharedAccess& b) const;
   const std::vector<TestedEdge>& tested_edges();
   std::set<flow::Edge> closed_edges(const SharedAccess& a, const SharedAccess& b);
-  flow::Evaluator& evaluator(const SharedAccess& shared, Moment moment);
+  flow::Evaluator& evaluator(const SharedAccess& shared, LoopIteration moment);
 
-  bool is_asked(const Access& a, const Access& b) const;
-  void leave_open_across_blocks(const std::vector<size_t>& members);
+  bool is_examined(const Access& a, const Access& b) const;
+  void leave_undecided_across_blocks(const std::vector<size_t>& members);
   bool judge_pairs(const std::map<ObjectKey, std::vector<size_t>>& groups);
-  void look_at_two_rows(std::map<ObjectKey, std::vector<size_t>> groups);
+  void judge_two_rows(std::map<ObjectKey, std::vector<size_t>> groups);
 
   Context* context_;
   Analyses* analyses_;
-  Question question_;
+  PairKind pair_kind_;
   Sample sample_ = Sample::row;
   std::vector<flow::Thread> threads_;
   unsigned row_ = 0;  // of %tid, in which threads of a block without a shape differ
   std::vector<SharedAccess> accesses_;
-  std::map<Moment, flow::Evaluator> evaluators_;               // of `threads_`
-  std::map<std::pair<size_t, Moment>, Footprint> footprints_;  // of an access in a moment
-  size_t footprint_places_ = 0;                                // in all of them
+  std::map<LoopIteration, flow::Evaluator> evaluators_;               // of `threads_`
+  std::map<std::pair<size_t, LoopIteration>, Footprint> footprints_;  // of an access in a moment
+  size_t footprint_places_ = 0;                                       // in all of them
   std::optional<flow::Intervals> cta_, warp_;
   std::vector<bool> cta_separates_, warp_separates_;
   std::optional<std::vector<TestedEdge>> tested_edges_;  // found when first asked for
@@ -144,7 +144,7 @@ class RaceSearch {
   bool lockstep_warps_ = false;
 };
 
-flow::Evaluator& RaceSearch::evaluator(const SharedAccess& shared, Moment moment) {
+flow::Evaluator& RaceSearch::evaluator(const SharedAccess& shared, LoopIteration moment) {
   const auto found = evaluators_.find(moment);
   if (found != evaluators_.end()) return found->second;
   auto iterations = flow::first_iterations(analyses_->loops(), shared.block);
@@ -152,7 +152,7 @@ flow::Evaluator& RaceSearch::evaluator(const SharedAccess& shared, Moment moment
   return evaluators_.try_emplace(moment, analyses_->forms(), threads_, std::move(iterations)).first->second;
 }
 
-bool RaceSearch::tells_threads_apart() const {
+bool RaceSearch::depends_on_thread() const {
   const std::vector<ptx::Operand>& operands = context_->function().operand_pool;
   return std::any_of(operands.begin(), operands.end(), [](const ptx::Operand& operand) {
     const auto special = static_cast<ptx::SpecialRegister>(operand.id);
@@ -161,8 +161,8 @@ bool RaceSearch::tells_threads_apart() const {
   });
 }
 
-void RaceSearch::take_threads(Sample sample) {
-  ThreadSample of = sample_threads(*context_, sample, question_ == Question::race);
+void RaceSearch::use_sample(Sample sample) {
+  ThreadSample of = sample_threads(*context_, sample, pair_kind_ == PairKind::race);
   sample_ = sample;
   threads_ = std::move(of.threads);
   row_ = of.row;
@@ -172,7 +172,7 @@ void RaceSearch::take_threads(Sample sample) {
 }
 
 // Whether the address is known to differ between the threads looked at.
-bool RaceSearch::tells_threads_apart(const SharedAccess& shared) {
+bool RaceSearch::depends_on_thread(const SharedAccess& shared) {
   flow::Evaluator& of_threads = evaluator(shared, {analyses_->loops().innermost(shared.block)});
   return std::any_of(shared.form.terms.begin(), shared.form.terms.end(),
                      [&](const flow::Term& term) { return !of_threads.column_of_atom(term.atom).is_same(); });
@@ -185,7 +185,7 @@ const flow::UniformityAnalysis& RaceSearch::uniformity() const {
 }
 
 // Threads that would leave a shared object are in no block that the kernel is meant for.
-void RaceSearch::leave_out_threads() {
+void RaceSearch::drop_out_of_bounds_threads() {
   if (analyses_->shape().is_exact) return;
   size_t limit = threads_.size();
   for (const SharedAccess& shared : accesses_) {
@@ -215,7 +215,7 @@ bool RaceSearch::is_in_shared(const Access& access) const {
 // Without a shape a kernel that does not tell its threads apart is taken to be for one.
 std::set<flow::BaseId> RaceSearch::atomic_global_objects() const {
   std::set<flow::BaseId> found;
-  if (question_ != Question::mixed || (!analyses_->shape().is_exact && !tells_threads_apart())) return found;
+  if (pair_kind_ != PairKind::mixed || (!analyses_->shape().is_exact && !depends_on_thread())) return found;
   for (const Access& access : analyses_->accesses()) {
     const bool is_global = access.space == Space::global || (access.space == Space::generic && !is_in_shared(access));
     if (access.kind != AccessKind::atomic || !is_global) continue;
@@ -265,7 +265,7 @@ void RaceSearch::collect() {
   }
 }
 
-Footprint RaceSearch::footprint(const SharedAccess& shared, Moment moment) {
+Footprint RaceSearch::footprint(const SharedAccess& shared, LoopIteration moment) {
   Footprint print;
   const auto& uniformity = this->uniformity();
   const flow::Forms& forms = analyses_->forms();
@@ -291,7 +291,7 @@ Footprint RaceSearch::footprint(const SharedAccess& shared, Moment moment) {
   struct Test {
     const flow::Column* holds;
     bool expected;
-    bool lets_through;  // threads that do not know
+    bool admits_unknown;  // threads that do not know
   };
   std::vector<Test> tests;
   for (const flow::Condition& condition : shared.conditions) {
@@ -305,14 +305,14 @@ Footprint RaceSearch::footprint(const SharedAccess& shared, Moment moment) {
     else if (flow::is_bound(analyses_->ssa(), condition.predicate))
       print.is_bounded = true;
     else
-      test.lets_through = false;
+      test.admits_unknown = false;
   }
   for (uint32_t thread = 0; thread < threads_.size(); ++thread) {
     Place place{shared.form.constant, thread, true};
     bool gets_here = true;
-    for (const auto& [holds, expected, lets_through] : tests) {
+    for (const auto& [holds, expected, admits_unknown] : tests) {
       if (!(*holds)[thread])
-        place.certain = place.certain && lets_through;
+        place.certain = place.certain && admits_unknown;
       else if ((*(*holds)[thread] != 0) != expected)
         gets_here = false;
     }
@@ -335,7 +335,7 @@ Footprint RaceSearch::footprint(const SharedAccess& shared, Moment moment) {
 }
 
 // Every access stands in many pairs.
-const Footprint& RaceSearch::footprint_of(size_t access, Moment moment) {
+const Footprint& RaceSearch::footprint_of(size_t access, LoopIteration moment) {
   const auto [place, is_new] = footprints_.try_emplace({access, moment});
   if (is_new) {
     place->second = footprint(accesses_[access], moment);
@@ -381,7 +381,7 @@ RaceSearch::Overlap RaceSearch::overlap(const Footprint& a, const Footprint& b, 
     return std::any_of(places.begin(), places.end(), [](const Place& place) { return place.certain; });
   };
   const bool may_be_sure = !modulus && any_certain(left) && any_certain(right);
-  const bool is_lockstep = question_ == Question::lockstep, is_exact = analyses_->shape().is_exact;
+  const bool is_lockstep = pair_kind_ == PairKind::lockstep, is_exact = analyses_->shape().is_exact;
   const bool is_weak_in_warp = a.is_bounded || b.is_bounded || has_volatile;
   size_t begin = 0;
   for (const Place& x : left) {
@@ -465,21 +465,21 @@ std::set<flow::Edge> RaceSearch::closed_edges(const SharedAccess& a, const Share
   return closed;
 }
 
-bool RaceSearch::is_asked(const Access& a, const Access& b) const {
-  switch (question_) {
-    case Question::race:
+bool RaceSearch::is_examined(const Access& a, const Access& b) const {
+  switch (pair_kind_) {
+    case PairKind::race:
       return (a.is_plain || a.is_volatile) && (b.is_plain || b.is_volatile);
-    case Question::lockstep:
+    case PairKind::lockstep:
       return (a.is_plain || a.is_volatile) && (b.is_plain || b.is_volatile) && (a.is_volatile || b.is_volatile);
-    case Question::mixed:
+    case PairKind::mixed:
       return (a.kind == AccessKind::atomic && b.is_plain) || (b.kind == AccessKind::atomic && a.is_plain);
   }
   return false;
 }
 
 // Returns whether the pair is proved free of races in this relation.
-bool RaceSearch::try_moment(size_t first, size_t second, Moment first_moment, Moment second_moment, bool same_iteration,
-                            bool warp_level) {
+bool RaceSearch::judge_iteration(size_t first, size_t second, LoopIteration first_moment, LoopIteration second_moment,
+                                 bool same_iteration, bool warp_level) {
   const SharedAccess &a = accesses_[first], &b = accesses_[second];
   if (same_iteration && exclusive(a, b)) return true;
   if (footprint_places_ > kMaxPlaces) {
@@ -514,7 +514,7 @@ bool RaceSearch::try_moment(size_t first, size_t second, Moment first_moment, Mo
     for (const flow::Term& term : *list) leave(term, term.coefficient);
 
   // Lanes of a warp that hand values on through volatile memory are F050's business.
-  const bool has_volatile = question_ == Question::race && !(a.access.is_plain && b.access.is_plain);
+  const bool has_volatile = pair_kind_ == PairKind::race && !(a.access.is_plain && b.access.is_plain);
   const Overlap found = overlap(x, y, a.access.extent_bytes, b.access.extent_bytes, warp_level, has_volatile, modulus);
   if (!found.possible) return analyses_->shape().is_exact || analyses_->shape().max_threads == 1;
   if (!found.sure || modulus) return false;
@@ -525,13 +525,13 @@ bool RaceSearch::try_moment(size_t first, size_t second, Moment first_moment, Mo
     });
   };
   if (extra(x, y) && extra(y, x)) return false;
-  if (!is_asked(a.access, b.access)) return false;
-  if (!cta_->can_meet(a.access.instruction, b.access.instruction, parts_, analyses_->post_dominators(),
-                      closed_edges(a, b)))
+  if (!is_examined(a.access, b.access)) return false;
+  if (!cta_->can_be_concurrent(a.access.instruction, b.access.instruction, parts_, analyses_->post_dominators(),
+                               closed_edges(a, b)))
     return false;
   // Two stores of one value are no race that anyone sees: lanes often hold the same reduced number.
   if (a.access.kind == AccessKind::store && b.access.kind == AccessKind::store) {
-    auto data = [&](const SharedAccess& shared, Moment moment, uint32_t thread) -> std::optional<uint64_t> {
+    auto data = [&](const SharedAccess& shared, LoopIteration moment, uint32_t thread) -> std::optional<uint64_t> {
       if (shared.access.data == ptx::kNone) return std::nullopt;
       const flow::Source source = flow::source_of(analyses_->ssa(), shared.access.data);
       if (source.kind == flow::Source::Kind::constant) return source.constant;
@@ -555,12 +555,12 @@ bool RaceSearch::try_moment(size_t first, size_t second, Moment first_moment, Mo
                                                      : "updates atomically";
   };
   Finding finding = finding_at(
-      *context_, a.access.instruction, question_ == Question::race ? Severity::high : Severity::medium,
+      *context_, a.access.instruction, pair_kind_ == PairKind::race ? Severity::high : Severity::medium,
       certain ? Tier::proved : Tier::likely,
       fmt::format("thread ({}, {}, {}) {} what thread ({}, {}, {}) {} in line {}, with no {} between", one.tid[0],
                   one.tid[1], one.tid[2], verb(a), other.tid[0], other.tid[1], other.tid[2], verb(b),
                   line_of(*context_, b.access.instruction),
-                  question_ == Question::lockstep ? "bar.warp.sync" : "barrier"),
+                  pair_kind_ == PairKind::lockstep ? "bar.warp.sync" : "barrier"),
       warp_level ? "put bar.warp.sync or bar.sync between the two accesses" : "put bar.sync between the two accesses");
   Witness witness;
   for (unsigned d = 0; d < 3; ++d) {
@@ -591,7 +591,7 @@ void RaceSearch::judge(size_t first, size_t second) {
   const SharedAccess &a = accesses_[first], &b = accesses_[second];
   if (a.access.kind == AccessKind::load && b.access.kind == AccessKind::load) return;
   if (a.access.kind == AccessKind::atomic && b.access.kind == AccessKind::atomic) return;
-  if (question_ != Question::race && !is_asked(a.access, b.access)) return;
+  if (pair_kind_ != PairKind::race && !is_examined(a.access, b.access)) return;
   const ptx::InstructionId x = a.access.instruction, y = b.access.instruction;
   if (first == second && a.access.data != ptx::kNone &&
       analyses_->uniformity().of(flow::source_of(analyses_->ssa(), a.access.data)) <= Uniformity::loaded &&
@@ -602,8 +602,8 @@ void RaceSearch::judge(size_t first, size_t second) {
   const flow::Concurrency warp = lockstep_warps_ ? flow::Concurrency{} : warp_->concurrency(x, y);
   bool proved = true;
   auto inner = [&](const SharedAccess& shared) { return analyses_->loops().innermost(shared.block); };
-  auto try_both = [&](Moment m, Moment n, bool same, bool in_warp) {
-    if (!try_moment(first, second, m, n, same, in_warp)) proved = false;
+  auto try_both = [&](LoopIteration m, LoopIteration n, bool same, bool in_warp) {
+    if (!judge_iteration(first, second, m, n, same, in_warp)) proved = false;
   };
   if (cta.same_iteration) try_both({inner(a)}, {inner(b)}, true, warp.same_iteration);
   if (cta.first_is_later != flow::kNone && analyses_->loops().contains(cta.first_is_later, a.block))
@@ -650,21 +650,21 @@ bool RaceSearch::judge_pairs(const std::map<ObjectKey, std::vector<size_t>>& gro
 }
 
 // A block of unknown shape may have several rows, where the kernel asks for both numbers of a thread.
-void RaceSearch::look_at_two_rows(std::map<ObjectKey, std::vector<size_t>> groups) {
-  if (question_ != Question::race || analyses_->shape().is_exact || analyses_->shape().max_tid(1) == 0 ||
+void RaceSearch::judge_two_rows(std::map<ObjectKey, std::vector<size_t>> groups) {
+  if (pair_kind_ != PairKind::race || analyses_->shape().is_exact || analyses_->shape().max_tid(1) == 0 ||
       !reads_thread_number(context_->function(), 0) || !reads_thread_number(context_->function(), 1))
     return;
-  take_threads(Sample::diagonal);
+  use_sample(Sample::diagonal);
   if (!judge_pairs(groups) || !findings_.empty()) return;
-  take_threads(Sample::column);
+  use_sample(Sample::column);
   // What does not tell rows apart may be for blocks of one.
   for (auto& [object, members] : groups)
-    std::erase_if(members, [&](size_t member) { return !tells_threads_apart(accesses_[member]); });
+    std::erase_if(members, [&](size_t member) { return !depends_on_thread(accesses_[member]); });
   judge_pairs(groups);
 }
 
 // A barrier orders the threads of one block only, and which blocks run at a time the text does not say.
-void RaceSearch::leave_open_across_blocks(const std::vector<size_t>& members) {
+void RaceSearch::leave_undecided_across_blocks(const std::vector<size_t>& members) {
   const uint32_t* grid = analyses_->shape().grid;
   if (grid[0] == 1 && grid[1] == 1 && grid[2] == 1) return;
   for (const size_t first : members)
@@ -688,22 +688,22 @@ RuleResult RaceSearch::run() {
       std::any_of(all.begin(), all.end(), [](const Access& access) { return access.space == Space::shared; });
   collect();
   if (!any && accesses_.empty())
-    return not_applicable(question_ == Question::mixed ? "no atomic that several threads share has a known object"
-                                                       : "the kernel does not access shared memory");
-  if (question_ != Question::race) {
+    return not_applicable(pair_kind_ == PairKind::mixed ? "no atomic that several threads share has a known object"
+                                                        : "the kernel does not access shared memory");
+  if (pair_kind_ != PairKind::race) {
     const auto any_access = [&](auto&& is) {
       return std::any_of(accesses_.begin(), accesses_.end(), [&](const SharedAccess& each) { return is(each.access); });
     };
-    const bool is_any_asked = question_ == Question::mixed
+    const bool is_any_asked = pair_kind_ == PairKind::mixed
                                   ? any_access([](const Access& each) { return each.kind == AccessKind::atomic; }) &&
                                         any_access([](const Access& each) { return each.is_plain; })
                                   : any_access([&](const Access& each) { return each.is_volatile; });
     if (!is_any_asked)
-      return not_applicable(question_ == Question::mixed ? "no object is reached atomically and plainly"
-                                                         : "the kernel has no volatile shared access");
+      return not_applicable(pair_kind_ == PairKind::mixed ? "no object is reached atomically and plainly"
+                                                          : "the kernel has no volatile shared access");
   }
   if (threads_.size() < 2) return survived("the block has one thread");
-  leave_out_threads();
+  drop_out_of_bounds_threads();
   lockstep_warps_ = context_->module.target_sm != 0 && context_->module.target_sm < 70;
   for (flow::BlockId block = 0; block < analyses_->graph().size(); ++block)
     parts_.push_back(analyses_->uniformity().branch(block) > Uniformity::loaded);
@@ -732,8 +732,8 @@ RuleResult RaceSearch::run() {
 
   const bool is_complete = judge_pairs(groups);
   for (const auto& [key, members] : groups)
-    if (key.first && open_.empty()) leave_open_across_blocks(members);
-  if (is_complete && findings_.empty()) look_at_two_rows(groups);
+    if (key.first && open_.empty()) leave_undecided_across_blocks(members);
+  if (is_complete && findings_.empty()) judge_two_rows(groups);
   std::stable_sort(findings_.begin(), findings_.end(),
                    [](const Finding& x, const Finding& y) { return x.instruction < y.instruction; });
   if (is_complete && findings_.empty() && !analyses_->shape().is_exact && analyses_->shape().max_threads > 1)
@@ -744,16 +744,16 @@ RuleResult RaceSearch::run() {
 
 }  // namespace
 
-RuleResult missing_barrier(Context& context) { return RaceSearch(context, Question::race).run(); }
+RuleResult missing_barrier(Context& context) { return RaceSearch(context, PairKind::race).run(); }
 
 // F050. Before sm_70 the lanes of a warp ran in step, and volatile was enough to pass values between them.
 RuleResult implicit_warp_sync(Context& context) {
   if (context.module.target_sm != 0 && context.module.target_sm < 70)
     return not_applicable("the warps of the target run in step");
-  return RaceSearch(context, Question::lockstep).run();
+  return RaceSearch(context, PairKind::lockstep).run();
 }
 
 // F058. An atomic is atomic only towards other atomics.
-RuleResult mixed_atomicity(Context& context) { return RaceSearch(context, Question::mixed).run(); }
+RuleResult mixed_atomicity(Context& context) { return RaceSearch(context, PairKind::mixed).run(); }
 
 }  // namespace ptxkit::rules

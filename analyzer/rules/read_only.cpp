@@ -19,7 +19,7 @@ using ptx::Space;
 
 namespace {
 
-struct Touch {
+struct MemoryUse {
   ptx::InstructionId instruction = ptx::kNone;
   BaseId base = flow::kNoBase;  // of the address, or of the handle
   bool is_handle = false;       // a texture's or a surface's
@@ -28,11 +28,11 @@ struct Touch {
 };
 
 // What the read-only path reads, and what is written to memory that it may read.
-struct Touches {
-  std::vector<Touch> reads, writes;
+struct MemoryUses {
+  std::vector<MemoryUse> reads, writes;
 };
 
-Touch touch_of_handle(Context& context, ptx::InstructionId id) {
+MemoryUse handle_use(Context& context, ptx::InstructionId id) {
   const ptx::Instruction& instruction = context.function().instructions[id];
   for (uint32_t i = 0; i < instruction.operand_count; ++i) {
     const uint32_t index = instruction.first_operand + i;
@@ -53,30 +53,30 @@ bool may_be_global(Context& context, const Access& access) {
   return !space || *space == Space::global;
 }
 
-Touches touches_of(Context& context) {
+MemoryUses memory_uses_of(Context& context) {
   Analyses& analyses = context.analyses();
   const ptx::Function& function = context.function();
-  Touches found;
+  MemoryUses found;
   for (const Access& access : analyses.accesses()) {
     const bool is_read_only = access.kind == AccessKind::load && access.is_read_only;
     const bool is_write = access.kind != AccessKind::load && may_be_global(context, access);
     if (!is_read_only && !is_write) continue;
-    Touch touch{access.instruction, flow::kNoBase, false, analyses.forms().expand(analyses.forms().address(access)),
-                access.extent_bytes};
-    touch.base = touch.form.base;
-    (is_write ? found.writes : found.reads).push_back(std::move(touch));
+    MemoryUse use{access.instruction, flow::kNoBase, false, analyses.forms().expand(analyses.forms().address(access)),
+                  access.extent_bytes};
+    use.base = use.form.base;
+    (is_write ? found.writes : found.reads).push_back(std::move(use));
   }
   for_each_instruction(context, [&](ptx::InstructionId id, const ptx::Instruction& instruction) {
-    if (instruction.op == Op::tex || instruction.op == Op::tld4) found.reads.push_back(touch_of_handle(context, id));
+    if (instruction.op == Op::tex || instruction.op == Op::tld4) found.reads.push_back(handle_use(context, id));
     if (instruction.op == Op::sust || instruction.op == Op::sured)
-      found.writes.push_back(touch_of_handle(context, id));
+      found.writes.push_back(handle_use(context, id));
     else if (ptx::facts_of(function, instruction).writes_global_elsewhere)
       found.writes.push_back({id, flow::kNoBase, false, {}, 0});
   });
   return found;
 }
 
-bool may_meet(const flow::Forms& forms, const Touch& read, const Touch& write) {
+bool may_alias(const flow::Forms& forms, const MemoryUse& read, const MemoryUse& write) {
   if (read.is_handle || write.is_handle || read.bytes == 0 || write.bytes == 0) return true;
   return may_overlap(forms, read.form, read.bytes, write.form, write.bytes);
 }
@@ -96,16 +96,16 @@ RuleResult stale_read_only(Context& context) {
   Analyses& analyses = context.analyses();
   const ptx::Function& function = context.function();
   const flow::Domain& domain = analyses.domain();
-  const Touches touches = touches_of(context);
-  if (touches.reads.empty()) return not_applicable("the kernel reads nothing through the read-only path");
+  const MemoryUses uses = memory_uses_of(context);
+  if (uses.reads.empty()) return not_applicable("the kernel reads nothing through the read-only path");
   std::vector<Finding> findings;
   std::string open;
-  for (const Touch& read : touches.reads) {
+  for (const MemoryUse& read : uses.reads) {
     const Base& base = domain.base(read.base);
-    for (const Touch& write : touches.writes) {
+    for (const MemoryUse& write : uses.writes) {
       const bool is_known = read.base != flow::kNoBase && write.base != flow::kNoBase;
       if (is_known && read.base == write.base && read.is_handle == write.is_handle) {
-        if (!may_meet(analyses.forms(), read, write)) continue;
+        if (!may_alias(analyses.forms(), read, write)) continue;
         const std::string_view remedy =
             read.is_handle ? "read it with suld, or write another surface" : "read it with ld.global, without .nc";
         Finding finding = finding_at(context, read.instruction, Severity::medium, Tier::likely,
@@ -128,7 +128,7 @@ RuleResult stale_read_only(Context& context) {
   }
   if (findings.empty() && !open.empty()) return undecided(open);
   in_program_order(findings);
-  return conclude(std::move(findings), plural(touches.reads.size(), "read") +
+  return conclude(std::move(findings), plural(uses.reads.size(), "read") +
                                            " through the read-only path, of memory that nothing writes meanwhile");
 }
 

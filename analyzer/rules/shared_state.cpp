@@ -41,7 +41,7 @@ bool reaches(Context& context, ptx::InstructionId from, ptx::InstructionId to) {
 // Bytes of a variable, last exclusive.
 struct Span {
   int64_t first = 0, end = 0;
-  bool meets(const Span& other) const { return first < other.end && other.first < end; }
+  bool overlaps(const Span& other) const { return first < other.end && other.first < end; }
 };
 
 // Beyond which an access of any thread never goes. Nothing where only the variable bounds it.
@@ -118,8 +118,9 @@ RuleResult uninitialised_shared(Context& context) {
     for (size_t i = 0; i < object.reads.size(); ++i) {
       const ptx::InstructionId read = object.reads[i];
       const std::optional<Span>& span = object.read_spans[i];
-      const bool is_elsewhere = span && std::none_of(object.write_spans.begin(), object.write_spans.end(),
-                                                     [&](const auto& other) { return !other || other->meets(*span); });
+      const bool is_elsewhere =
+          span && std::none_of(object.write_spans.begin(), object.write_spans.end(),
+                               [&](const auto& other) { return !other || other->overlaps(*span); });
       if (is_elsewhere && !object.writes.empty()) {
         findings.push_back(finding_at(context, read, Severity::high, Tier::proved,
                                       fmt::format("bytes {} to {} of '{}' are read here, and nothing writes there",

@@ -81,7 +81,7 @@ RuleResult missing_direct_space(Context& context) {
 namespace {
 
 // The value whose lower half a `mov.b64 {lo, hi}, p` gives as `id`; kNone for anything else.
-flow::ValueId whole_of_low_half(const flow::Ssa& ssa, flow::ValueId id) {
+flow::ValueId value_of_low_half(const flow::Ssa& ssa, flow::ValueId id) {
   const flow::Operation operation = flow::operation_of(ssa, id);
   if (operation.instruction->op != ptx::Op::mov || operation.parts != 2 || operation.part != 0) return flow::kNone;
   const Source whole = flow::source_of(ssa, operation.first_source);
@@ -116,7 +116,7 @@ RuleResult truncated_pointer(Context& context) {
   for (const flow::ValueId id : ssa.order()) {
     if (ssa.value(id).kind != flow::Value::Kind::result || flow::width_of(ssa, id) != 32) continue;
     const flow::Operation operation = flow::operation_of(ssa, id);
-    flow::ValueId whole = whole_of_low_half(ssa, id);
+    flow::ValueId whole = value_of_low_half(ssa, id);
     if (operation.instruction->op == ptx::Op::cvt) {
       const Source from = flow::source_of(ssa, operation.first_source);
       if (from.kind == Source::Kind::value && flow::width_of(ssa, from.id) == 64) whole = from.id;

@@ -42,7 +42,7 @@ std::optional<uint32_t> constant_mask(Context& context, const ptx::Instruction& 
 }
 
 // Lanes of one warp that get to an instruction, as far as the conditions on the way there can be evaluated for it.
-struct Arrivals {
+struct WarpArrivals {
   uint32_t exist = 0, arrive = 0;
   uint32_t stay = 0;          // fail a condition whose other way may wait for others
   uint32_t leave = 0;         // fail one whose other way runs on to its end and waits for nobody
@@ -62,7 +62,7 @@ bool runs_to_end(Context& context, flow::BlockId start) {
   while (!work.empty()) {
     const flow::BlockId block = work.back();
     work.pop_back();
-    if (analyses.loops().innermost(block) != flow::kNone || graph.block(block).falls_off) return false;
+    if (analyses.loops().innermost(block) != flow::kNone || graph.block(block).falls_through_end) return false;
     for (ptx::InstructionId id = graph.block(block).first; id < graph.block(block).end; ++id) {
       const ptx::Instruction& instruction = function.instructions[id];
       const bool may_wait = ptx::is_warp_barrier(function, instruction) || instruction.op == Op::call ||
@@ -76,11 +76,11 @@ bool runs_to_end(Context& context, flow::BlockId start) {
   return true;
 }
 
-std::optional<Arrivals> arrivals(Context& context, ptx::InstructionId id, uint32_t warp) {
+std::optional<WarpArrivals> arrivals(Context& context, ptx::InstructionId id, uint32_t warp) {
   Analyses& analyses = context.analyses();
   const flow::Graph& graph = analyses.graph();
   flow::Evaluator& lanes = analyses.lanes(warp, graph.block_of(id));
-  Arrivals found;
+  WarpArrivals found;
   found.first_thread = 32 * warp;
   found.exist = found.arrive = static_cast<uint32_t>(flow::low_mask(static_cast<unsigned>(lanes.threads().size())));
   for (const flow::Condition& condition : analyses.conditions().of_instruction(id)) {
@@ -124,7 +124,7 @@ std::optional<Arrivals> arrivals(Context& context, ptx::InstructionId id, uint32
 // Warps whose lanes may differ: the first two and the last.
 std::vector<uint32_t> warps_tried(Context& context) {
   const auto& shape = context.analyses().shape();
-  const uint32_t count = ((shape.is_exact ? shape.block_threads() : shape.max_threads) + 31) / 32;
+  const uint32_t count = (shape.max_threads + 31) / 32;
   std::set<uint32_t> warps{0, std::min(1u, count - 1), count - 1};
   if (!shape.is_exact) warps = {0, std::min(1u, count - 1)};
   return {warps.begin(), warps.end()};
@@ -177,7 +177,7 @@ bool has_partner(Context& context, ptx::InstructionId id) {
   return found;
 }
 
-Finding lane_finding(Context& context, ptx::InstructionId id, const Arrivals& warp, uint32_t lanes,
+Finding lane_finding(Context& context, ptx::InstructionId id, const WarpArrivals& warp, uint32_t lanes,
                      std::string_view text, std::string remedy, Severity severity) {
   const uint32_t lane = static_cast<uint32_t>(std::countr_zero(lanes));
   const bool is_exact = context.analyses().shape().is_exact;
@@ -229,7 +229,7 @@ RuleResult judge_collectives(Context& context, bool votes_only, Judge&& judge, s
 RuleResult warp_mask(Context& context) {
   return judge_collectives(
       context, false,
-      [&](ptx::InstructionId id, const ptx::Instruction& instruction, uint32_t mask, const Arrivals& lanes,
+      [&](ptx::InstructionId id, const ptx::Instruction& instruction, uint32_t mask, const WarpArrivals& lanes,
           std::vector<Finding>& findings) {
         if (const uint32_t unnamed = lanes.arrive & ~mask) {
           findings.push_back(lane_finding(context, id, lanes, unnamed,
@@ -252,7 +252,7 @@ RuleResult warp_mask(Context& context) {
 RuleResult exit_before_collective(Context& context) {
   return judge_collectives(
       context, false,
-      [&](ptx::InstructionId id, const ptx::Instruction&, uint32_t mask, const Arrivals& lanes,
+      [&](ptx::InstructionId id, const ptx::Instruction&, uint32_t mask, const WarpArrivals& lanes,
           std::vector<Finding>& findings) {
         const uint32_t ended = mask & lanes.gone;
         if (!ended) return false;
@@ -350,7 +350,7 @@ RuleResult vote_match_mask(Context& context) {
   std::vector<Finding> unnamed;
   RuleResult named = judge_collectives(
       context, true,
-      [&](ptx::InstructionId id, const ptx::Instruction& instruction, uint32_t mask, const Arrivals& lanes,
+      [&](ptx::InstructionId id, const ptx::Instruction& instruction, uint32_t mask, const WarpArrivals& lanes,
           std::vector<Finding>&) {
         const uint32_t left_out = lanes.arrive & ~mask;
         if (!left_out || mask == 0) return false;

@@ -18,12 +18,12 @@ namespace {
 
 using ByteVector = std::vector<uint8_t>;
 
-constexpr size_t kMostRawBytes = 16u << 20;  // longer results are not compared
+constexpr size_t kMaxRawBytes = 16u << 20;  // longer results are not compared
 
 class LimitedSink final : public ptxkit::format::ByteSink {
  public:
   ptxkit::Result<void> write(ptxkit::format::Bytes bytes) override {
-    if (raw.size() + bytes.size() > kMostRawBytes) return ptxkit::fail("enough");
+    if (raw.size() + bytes.size() > kMaxRawBytes) return ptxkit::fail("enough");
     raw.insert(raw.end(), bytes.begin(), bytes.end());
     return {};
   }
@@ -53,7 +53,7 @@ OracleAnswer decode_with_liblz4(const uint8_t* data, size_t size) {
     }
     answer.raw.insert(answer.raw.end(), room.begin(), room.begin() + static_cast<ptrdiff_t>(written));
     position += read;
-    answer.is_too_long = answer.raw.size() > kMostRawBytes;
+    answer.is_too_long = answer.raw.size() > kMaxRawBytes;
     answer.is_complete = position == size && expected == 0;
     if (answer.is_complete || answer.is_too_long || (read == 0 && written == 0)) break;
   }

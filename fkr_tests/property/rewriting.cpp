@@ -80,10 +80,10 @@ std::vector<std::string> other_orders(std::string_view spelling, size_t most, st
   if (has_two_priorities(rest)) return {};
   std::vector<size_t> order(rest.size());
   for (size_t i = 0; i < order.size(); ++i) order[i] = i;
-  constexpr size_t kMostPermutedAll = 5;
-  const size_t attempts = rest.size() <= kMostPermutedAll ? 120 : 4 * most;
+  constexpr size_t kMaxPermutedAll = 5;
+  const size_t attempts = rest.size() <= kMaxPermutedAll ? 120 : 4 * most;
   for (size_t attempt = 0; attempt < attempts; ++attempt) {
-    if (rest.size() > kMostPermutedAll)
+    if (rest.size() > kMaxPermutedAll)
       std::ranges::shuffle(order, random);
     else if (!std::ranges::next_permutation(order).found)
       break;

@@ -21,7 +21,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr size_t kMostBytes = 60'000;  // of a file
+constexpr size_t kMaxBytes = 60'000;  // of a file
 
 std::vector<std::string> files() {
   std::vector<std::string> found;
@@ -29,7 +29,7 @@ std::vector<std::string> files() {
                              "fkr_tests/cli/ptx-debug/inputs", "fkr_tests/speed/inputs"}) {
     const fs::path root = fs::path(PTXKIT_SOURCE) / folder;
     for (const auto& entry : fs::recursive_directory_iterator(root))
-      if (entry.is_regular_file() && entry.file_size() <= kMostBytes) found.push_back(entry.path());
+      if (entry.is_regular_file() && entry.file_size() <= kMaxBytes) found.push_back(entry.path());
   }
   std::ranges::sort(found);
   return found;

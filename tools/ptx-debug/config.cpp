@@ -73,7 +73,7 @@ bool may_set(const std::string& name, const std::string& value, const fs::path& 
 }
 
 // Why the owner or the mode of a found config file rules it out; empty where neither does.
-std::string distrust(const RegularFile& file) {
+std::string untrusted_reason(const RegularFile& file) {
   const uint32_t user = ::geteuid();
   if (file.owner != user && file.owner != 0)
     return fmt::format("it belongs to user {}, and neither to you (user {}) nor to root", file.owner, user);
@@ -83,12 +83,12 @@ std::string distrust(const RegularFile& file) {
   return "";
 }
 
-FoundConfig looked_at(const fs::path& path, const std::string& project) {
+FoundConfig read_found_config(const fs::path& path, const std::string& project) {
   FoundConfig found{path.string(), "", "", project};
   const std::string roots[] = {project};
   auto file = read_regular_file(path.string(), kLargestFoundBytes, roots);
   const bool cannot = !file && file.error().what.starts_with("cannot ");
-  found.refusal = file ? distrust(*file) : (cannot ? "" : "it ") + file.error().what;
+  found.refusal = file ? untrusted_reason(*file) : (cannot ? "" : "it ") + file.error().what;
   if (found.refusal.empty()) found.text = std::move(file->content);
   return found;
 }
@@ -184,7 +184,7 @@ FoundConfig find_config() {
   for (fs::path folder = start;; folder = folder.parent_path()) {
     const fs::path path = relative / kConfigName;
     if (fs::exists(fs::symlink_status(path, ignored))) {
-      if (is_inside) return looked_at(path, project.string());
+      if (is_inside) return read_found_config(path, project.string());
       return {path.string(), fmt::format("it lies above the project {}", project.string()), "", ""};
     }
     if (folder == project) is_inside = false;

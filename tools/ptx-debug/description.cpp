@@ -29,13 +29,13 @@ std::string heading(const ptx::Module& module) {
 int describe(const DescriptionOptions& options, Description description) {
   const auto work = [&](container::PtxImage image, const std::string&) {
     return answer_parsed(std::move(image), [&](const ptx::Module& module) {
-      return Answer{rules::Status::good,
-                    options.json ? description.json(module) : heading(module) + description.text(module)};
+      return ImageResult{rules::Status::good,
+                         options.json ? description.json(module) : heading(module) + description.text(module)};
     });
   };
-  if (!options.json) return answer_each(options.name, options.inputs, work);
-  return answer_each(options.name, options.inputs, work,
-                     json_list(fmt::format("ptxkit-{}-1", options.name), "modules"));
+  if (!options.json) return print_each_result(options.name, options.inputs, work);
+  return print_each_result(options.name, options.inputs, work,
+                           json_list(fmt::format("ptxkit-{}-1", options.name), "modules"));
 }
 
 }  // namespace

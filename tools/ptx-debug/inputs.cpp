@@ -22,7 +22,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr unsigned kMostJobs = 1024;
+constexpr unsigned kMaxJobs = 1024;
 
 // Walks a folder. It follows a link to a file only if the target lies below the folder: an untrusted tree may link to
 // any file.
@@ -126,7 +126,7 @@ void add_inputs(Verb& verb, Inputs& inputs) {
       .required();
   verb.option("-j,--jobs", inputs.jobs, "texts to work on at the same time; 0: as many as there are cores")
       .type_name("N")
-      .check(whole_number(kMostJobs));
+      .check(whole_number(kMaxJobs));
   add_sandbox(verb, inputs.sandbox);
 }
 
@@ -202,7 +202,7 @@ void ImageReader::add_file(const std::string& path, bool is_in_folder) {
 }
 
 Frame json_list(std::string_view schema, std::string_view key) {
-  const auto separate = [is_first = true](Answer& answer) mutable {
+  const auto separate = [is_first = true](ImageResult& answer) mutable {
     if (answer.text.empty()) return;
     answer.text.insert(0, is_first ? "\n" : ",\n");
     is_first = false;
@@ -210,8 +210,9 @@ Frame json_list(std::string_view schema, std::string_view key) {
   return {fmt::format("{{\"schema\": \"{}\", \"{}\": [", schema, key), separate, "\n]}\n", false};
 }
 
-int answer_each(std::string_view verb, const Inputs& inputs,
-                const std::function<Answer(container::PtxImage, const std::string& path)>& work, const Frame& frame) {
+int print_each_result(std::string_view verb, const Inputs& inputs,
+                      const std::function<ImageResult(container::PtxImage, const std::string& path)>& work,
+                      const Frame& frame) {
   if (const auto what = fault(inputs)) return usage_error(verb, *what);
   if (const auto code = begin_sandbox(inputs.sandbox, {})) return *code;
   rules::Status status = rules::Status::good;
@@ -221,9 +222,9 @@ int answer_each(std::string_view verb, const Inputs& inputs,
   write(frame.head);
   for_each_image(
       inputs, work,
-      [&](Answer answer) {
+      [&](ImageResult answer) {
         status = std::max(status, answer.status);
-        fmt::print(stderr, "{}", without_commands(answer.complaint));
+        fmt::print(stderr, "{}", without_commands(answer.error_text));
         if (frame.each) frame.each(answer);
         write(answer.text);
       },
@@ -235,7 +236,7 @@ int answer_each(std::string_view verb, const Inputs& inputs,
   return rules::exit_code(status);
 }
 
-Answer answer_parsed(container::PtxImage image, const std::function<Answer(const ptx::Module&)>& work) {
+ImageResult answer_parsed(container::PtxImage image, const std::function<ImageResult(const ptx::Module&)>& work) {
   const ptx::ParseResult parsed = ptx::parse(std::move(image.text), std::move(image.name));
   if (!parsed.diagnostics.empty()) return {rules::Status::unparsable, {}, report::rendered(parsed)};
   return work(parsed.module);

@@ -98,16 +98,16 @@ void for_each_image(const Inputs& inputs, const Work& work, const Take& take, co
 }
 
 // A verb's result for one text.
-struct Answer {
+struct ImageResult {
   rules::Status status = rules::Status::good;
-  std::string text;            // for standard output
-  std::string complaint = {};  // for standard error
+  std::string text;             // for standard output
+  std::string error_text = {};  // for standard error
 };
 
 // The text around the answers, where they form one document.
 struct Frame {
   std::string head;
-  std::function<void(Answer&)> each;  // called in order, before an answer is printed
+  std::function<void(ImageResult&)> each;  // called in order, before an answer is printed
   std::string tail;
   bool is_ptx = false;  // print the answers byte for byte
 };
@@ -116,11 +116,11 @@ struct Frame {
 Frame json_list(std::string_view schema, std::string_view key);
 
 // Prints the answers in the order of the command line as they arrive. Returns the highest exit code.
-int answer_each(std::string_view verb, const Inputs& inputs,
-                const std::function<Answer(container::PtxImage, const std::string& path)>& work,
-                const Frame& frame = {});
+int print_each_result(std::string_view verb, const Inputs& inputs,
+                      const std::function<ImageResult(container::PtxImage, const std::string& path)>& work,
+                      const Frame& frame = {});
 
 // Returns work(module) for a text that parses; otherwise its diagnostics as a complaint.
-Answer answer_parsed(container::PtxImage image, const std::function<Answer(const ptx::Module&)>& work);
+ImageResult answer_parsed(container::PtxImage image, const std::function<ImageResult(const ptx::Module&)>& work);
 
 }  // namespace ptxkit::tools

@@ -20,7 +20,7 @@ uint64_t bytes_of_object(const std::string& spelling) {
 }
 
 // Why the launch file's value does not fit the parameter; empty where it fits.
-std::string misfit(const ptx::Variable& parameter, const flow::ParameterFacts& facts, uint32_t address_bits) {
+std::string mismatch(const ptx::Variable& parameter, const flow::ParameterFacts& facts, uint32_t address_bits) {
   const uint64_t size_bytes = parameter.is_array ? parameter.size_bytes : ptx::byte_width(parameter.type);
   const bool is_pointer = !parameter.is_array && size_bytes == address_bits / 8;
   if (!facts.content.empty() && !is_pointer && facts.object.empty() && facts.content.size() != size_bytes)
@@ -38,7 +38,7 @@ std::string misfit(const ptx::Variable& parameter, const flow::ParameterFacts& f
 
 }  // namespace
 
-void LaunchFileUse::look_at(const ptx::Module& module) {
+void LaunchFileUse::check_module(const ptx::Module& module) {
   for (const ptx::Function& function : module.functions) {
     if (!function.is_entry) continue;
     names_.emplace_back(function.name);
@@ -55,14 +55,14 @@ void LaunchFileUse::look_at(const ptx::Module& module) {
         continue;
       }
       const ptx::Variable& parameter = module.variables[function.parameters[found - known.begin()]];
-      if (const std::string why = misfit(parameter, facts, module.address_size); !why.empty())
+      if (const std::string why = mismatch(parameter, facts, module.address_size); !why.empty())
         complain(fmt::format("launch file: '{}' of '{}' has {}", name, function.name, why));
     }
-    look_at_variables(module, promised->second);
+    check_variables(module, promised->second);
   }
 }
 
-void LaunchFileUse::look_at_variables(const ptx::Module& module, const flow::LaunchFacts& facts) const {
+void LaunchFileUse::check_variables(const ptx::Module& module, const flow::LaunchFacts& facts) const {
   std::vector<std::string> known;
   for (const ptx::Variable& variable : module.variables)
     if (variable.function == ptx::kNone) known.emplace_back(variable.name);
@@ -83,7 +83,7 @@ void LaunchFileUse::look_at_variables(const ptx::Module& module, const flow::Lau
   }
 }
 
-void LaunchFileUse::complain_of_none() const {
+void LaunchFileUse::report_unused_files() const {
   if (launch_.empty() || !entries_.empty() || names_.empty()) return;
   complain(fmt::format("launch file: none of its entries is a kernel of these files: found '{}'{}",
                        launch_.begin()->first, did_you_mean(launch_.begin()->first, names_)));

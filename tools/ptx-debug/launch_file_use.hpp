@@ -16,14 +16,14 @@ class LaunchFileUse {
   explicit LaunchFileUse(const rules::LaunchSet& launch) : launch_(launch) {}
 
   // Reports parameters and variables that the module does not have, and values that do not fit the existing ones.
-  void look_at(const ptx::Module& module);
+  void check_module(const ptx::Module& module);
 
   // Reports launch files of which no entry is a kernel of the inputs. Single unused entries are fine: their kernels may
   // lie in other files.
-  void complain_of_none() const;
+  void report_unused_files() const;
 
  private:
-  void look_at_variables(const ptx::Module& module, const flow::LaunchFacts& facts) const;
+  void check_variables(const ptx::Module& module, const flow::LaunchFacts& facts) const;
 
   const rules::LaunchSet& launch_;
   std::set<std::string, std::less<>> entries_;

@@ -18,7 +18,7 @@ bool is_refuted(const rules::Finding& finding) {
 }
 
 // A finding whose witness runs clean has no witness left, so it drops to the lowest tier.
-void settle(report::RuleVerdict& verdict) {
+void downgrade_refuted(report::RuleVerdict& verdict) {
   auto& findings = verdict.result.findings;
   const auto refuted_count = static_cast<size_t>(std::ranges::count_if(findings, is_refuted));
   if (refuted_count == 0) return;
@@ -52,7 +52,7 @@ void replay_findings(report::FileAnalysis& file, const report::AnalysisOptions& 
         finding.replay = replay(module, kernel.function, facts == launch.end() ? nullptr : &facts->second,
                                 verdict.rule->id, finding);
       }
-      settle(verdict);
+      downgrade_refuted(verdict);
     }
   }
   if (file.score) report::rescore(file, options);

@@ -23,7 +23,7 @@ std::optional<int> begin_sandbox(const SandboxOption& option, const SandboxNeeds
     complain(missing.error().message());
     return rules::exit_code(rules::Status::unreadable);
   }
-  if (!missing->empty() && reason.says_more && reason.needs_gpu.empty()) complain(*missing);
+  if (!missing->empty() && reason.is_verbose && reason.needs_gpu.empty()) complain(*missing);
   return std::nullopt;
 }
 

@@ -23,7 +23,7 @@ std::optional<std::string> fault(const SandboxOption& option);
 
 struct SandboxReason {
   std::string needs_gpu = {};  // an option that may use a GPU, whose driver opens arbitrary files; empty: none
-  bool says_more = false;      // -v: also report what the kernel lacks
+  bool is_verbose = false;     // -v: also report what the kernel lacks
 };
 
 // Enters the sandbox unless it is off. Returns an exit code where the sandbox is required and not available.

@@ -13,7 +13,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr uint64_t kLargestSourceBytes = 8 << 20, kMostBytes = 128 << 20;
+constexpr uint64_t kLargestSourceBytes = 8 << 20, kMaxBytes = 128 << 20;
 
 std::string trimmed(const std::string& text) {
   const size_t begin = text.find_first_not_of(" \t\r");
@@ -54,7 +54,7 @@ SourceFiles::SharedSource SourceFiles::read(const std::string& path, const std::
   }
   const auto [at, is_new] = read_.try_emplace(real);
   if (!is_new) return at->second;
-  auto file = read_regular_file(real, std::min(kLargestSourceBytes, kMostBytes - read_bytes_), allowed);
+  auto file = read_regular_file(real, std::min(kLargestSourceBytes, kMaxBytes - read_bytes_), allowed);
   if (!file || file->content.empty()) return nullptr;
   read_bytes_ += file->content.size();
   Source source{std::move(file->content), {}};

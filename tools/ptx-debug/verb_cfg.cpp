@@ -27,7 +27,7 @@ int draw(const CfgOptions& options) {
   std::string out;
   const auto work = [&](container::PtxImage image, const std::string&) {
     return answer_parsed(std::move(image), [&](const ptx::Module& module) {
-      Answer answer;
+      ImageResult answer;
       for (const ptx::Function& function : module.functions) {
         const std::string place = fmt::format("{}:{}", module.path, function.name);
         const bool matches = pattern->matches(function.name) || pattern->matches(place);
@@ -41,7 +41,7 @@ int draw(const CfgOptions& options) {
   };
   Inputs in_order = options.inputs;
   in_order.jobs = 1;  // `work` appends to shared variables
-  if (const int code = answer_each("cfg", in_order, work); code != 0) return code;
+  if (const int code = print_each_result("cfg", in_order, work); code != 0) return code;
   if (names.empty())
     return usage_error("cfg", fmt::format("no function with instructions matches '{}'", options.kernel));
   if (options.svg && names.size() > 1) {

@@ -16,7 +16,7 @@
 namespace ptxkit::tools {
 namespace {
 
-Answer check(container::PtxImage image, const std::string&) {
+ImageResult check(container::PtxImage image, const std::string&) {
   const std::string name = printable_path(image.name);
   const ptx::ParseResult parsed = ptx::parse(std::move(image.text), std::move(image.name));
   if (!parsed.diagnostics.empty()) {
@@ -36,7 +36,7 @@ void add_check(CLI::App& app, Action& action) {
   Verb verb(app, "check", "parse and validate FILE..., nothing more");
   const auto inputs = std::make_shared<Inputs>();
   add_inputs(verb, *inputs);
-  verb.callback([inputs, &action] { action = [inputs] { return answer_each("check", *inputs, check); }; });
+  verb.callback([inputs, &action] { action = [inputs] { return print_each_result("check", *inputs, check); }; });
 }
 
 }  // namespace ptxkit::tools

@@ -160,7 +160,7 @@ int show_pipeline(const CostOptions& options) {
 int show(CostOptions options) {
   if (!options.pipeline.empty()) return show_pipeline(options);
   if (options.sizes.empty()) options.sizes.assign(std::begin(kSizes), std::end(kSizes));
-  const auto work = [&](container::PtxImage image, const std::string&) -> Answer {
+  const auto work = [&](container::PtxImage image, const std::string&) -> ImageResult {
     const auto cost = cost_of(image);
     const auto text = !cost          ? Result<std::string>(tl::unexpected(cost.error()))
                       : options.json ? json(image.name, *cost, options)
@@ -170,8 +170,8 @@ int show(CostOptions options) {
     error.where = error.where.empty() ? image.name : fmt::format("{}: {}", image.name, error.where);
     return {rules::Status::unparsable, {}, fmt::format("ptx-debug: {}\n", printable(error.message()))};
   };
-  if (!options.json) return answer_each("cost", options.inputs, work);
-  return answer_each("cost", options.inputs, work, json_list("ptxkit-cost-1", "kernels"));
+  if (!options.json) return print_each_result("cost", options.inputs, work);
+  return print_each_result("cost", options.inputs, work, json_list("ptxkit-cost-1", "kernels"));
 }
 
 }  // namespace

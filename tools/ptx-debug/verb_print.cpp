@@ -18,13 +18,13 @@ struct PrintOptions {
   bool raw = false;
 };
 
-Answer print_image(const PrintOptions& options, container::PtxImage image) {
+ImageResult print_image(const PrintOptions& options, container::PtxImage image) {
   // Where several texts are possible, a comment names the next one.
   const bool is_alone = options.inputs.words.size() == 1 && options.inputs.words.front() == image.name;
   std::string text = is_alone ? "" : fmt::format("// {}\n", printable(image.name));
   if (options.raw) return {rules::Status::good, text + image.text};
   return answer_parsed(std::move(image), [&](const ptx::Module& module) {
-    return Answer{rules::Status::good, text + ptx::print(module)};
+    return ImageResult{rules::Status::good, text + ptx::print(module)};
   });
 }
 
@@ -40,7 +40,7 @@ void add_print(CLI::App& app, Action& action) {
       const auto work = [&](container::PtxImage image, const std::string&) {
         return print_image(*options, std::move(image));
       };
-      return answer_each("print", options->inputs, work, {{}, {}, {}, true});
+      return print_each_result("print", options->inputs, work, {{}, {}, {}, true});
     };
   });
 }

@@ -46,17 +46,17 @@ int fail_with(const Error& error) {
 
 // Ignores Ctrl-C in this process, as system(3) does: it ends the traced program, and the images loaded until then are
 // still reported.
-class KeyboardIsTheirs {
+class IgnoredInterrupts {
  public:
-  KeyboardIsTheirs() {
+  IgnoredInterrupts() {
     for (size_t i = 0; i < std::size(kSignals); ++i) before_[i] = ::signal(kSignals[i], SIG_IGN);
   }
-  ~KeyboardIsTheirs() { restore(); }
+  ~IgnoredInterrupts() { restore(); }
   void restore() {
     for (size_t i = 0; i < std::size(kSignals); ++i) ::signal(kSignals[i], before_[i]);
   }
-  KeyboardIsTheirs(const KeyboardIsTheirs&) = delete;
-  KeyboardIsTheirs& operator=(const KeyboardIsTheirs&) = delete;
+  IgnoredInterrupts(const IgnoredInterrupts&) = delete;
+  IgnoredInterrupts& operator=(const IgnoredInterrupts&) = delete;
 
  private:
   static constexpr int kSignals[] = {SIGINT, SIGQUIT};
@@ -71,7 +71,7 @@ Result<int> run_traced(const std::vector<std::string>& program, const fs::path& 
   words.push_back(nullptr);
   int failure[2];
   if (::pipe2(failure, O_CLOEXEC) != 0) return fail(std::string("cannot make a pipe: ") + std::strerror(errno));
-  KeyboardIsTheirs keyboard;
+  IgnoredInterrupts keyboard;
   const pid_t child = ::fork();
   if (child == 0) {
     keyboard.restore();

@@ -126,7 +126,7 @@ Function* real_function(Call call, const char* exported) {
 
 constexpr int kNotFound = 500, kVersionOfSecondGetProcAddress = 12000;
 
-#define PASS_ON(call, exported, ...)                                        \
+#define FORWARD_CALL(call, exported, ...)                                   \
   const auto function = real_function<decltype(exported)>(call, #exported); \
   return function != nullptr ? function(__VA_ARGS__) : kNotFound
 
@@ -136,39 +136,39 @@ extern "C" {
 
 int cuModuleLoad(void** module, const char* path) {
   save_file("cuModuleLoad", path);
-  PASS_ON(kModuleLoad, cuModuleLoad, module, path);
+  FORWARD_CALL(kModuleLoad, cuModuleLoad, module, path);
 }
 int cuModuleLoadData(void** module, const void* image) {
   save_image("cuModuleLoadData", image);
-  PASS_ON(kModuleLoadData, cuModuleLoadData, module, image);
+  FORWARD_CALL(kModuleLoadData, cuModuleLoadData, module, image);
 }
 int cuModuleLoadDataEx(void** module, const void* image, unsigned count, int* options, void** values) {
   save_image("cuModuleLoadDataEx", image);
-  PASS_ON(kModuleLoadDataEx, cuModuleLoadDataEx, module, image, count, options, values);
+  FORWARD_CALL(kModuleLoadDataEx, cuModuleLoadDataEx, module, image, count, options, values);
 }
 int cuModuleLoadFatBinary(void** module, const void* image) {
   save_image("cuModuleLoadFatBinary", image);
-  PASS_ON(kModuleLoadFatBinary, cuModuleLoadFatBinary, module, image);
+  FORWARD_CALL(kModuleLoadFatBinary, cuModuleLoadFatBinary, module, image);
 }
 int cuLibraryLoadData(void** library, const void* code, int* jit, void** jit_values, unsigned jit_count, int* options,
                       void** values, unsigned count) {
   save_image("cuLibraryLoadData", code);
-  PASS_ON(kLibraryLoadData, cuLibraryLoadData, library, code, jit, jit_values, jit_count, options, values, count);
+  FORWARD_CALL(kLibraryLoadData, cuLibraryLoadData, library, code, jit, jit_values, jit_count, options, values, count);
 }
 int cuLibraryLoadFromFile(void** library, const char* path, int* jit, void** jit_values, unsigned jit_count,
                           int* options, void** values, unsigned count) {
   save_file("cuLibraryLoadFromFile", path);
-  PASS_ON(kLibraryLoadFromFile, cuLibraryLoadFromFile, library, path, jit, jit_values, jit_count, options, values,
-          count);
+  FORWARD_CALL(kLibraryLoadFromFile, cuLibraryLoadFromFile, library, path, jit, jit_values, jit_count, options, values,
+               count);
 }
 int cuLinkAddData_v2(void* state, int type, void* data, size_t size, const char* name, unsigned count, int* options,
                      void** values) {
   save("cuLinkAddData", data, size);
-  PASS_ON(kLinkAddData, cuLinkAddData_v2, state, type, data, size, name, count, options, values);
+  FORWARD_CALL(kLinkAddData, cuLinkAddData_v2, state, type, data, size, name, count, options, values);
 }
 int cuLinkAddFile_v2(void* state, int type, const char* path, unsigned count, int* options, void** values) {
   save_file("cuLinkAddFile", path);
-  PASS_ON(kLinkAddFile, cuLinkAddFile_v2, state, type, path, count, options, values);
+  FORWARD_CALL(kLinkAddFile, cuLinkAddFile_v2, state, type, path, count, options, values);
 }
 int cuGetProcAddress(const char* symbol, void** function, int version, uint64_t flags);
 int cuGetProcAddress_v2(const char* symbol, void** function, int version, uint64_t flags, int* status);
@@ -177,14 +177,14 @@ int cuGetProcAddress_v2(const char* symbol, void** function, int version, uint64
 
 namespace {
 
-struct Ours {
+struct Wrapped {
   const char* name;      // for dlsym
   const char* api_name;  // for cuGetProcAddress
   Call call;
   void* wrapper;
 };
 
-const Ours kOurs[] = {
+const Wrapped kWrapped[] = {
     {"cuModuleLoad", "cuModuleLoad", kModuleLoad, reinterpret_cast<void*>(&cuModuleLoad)},
     {"cuModuleLoadData", "cuModuleLoadData", kModuleLoadData, reinterpret_cast<void*>(&cuModuleLoadData)},
     {"cuModuleLoadDataEx", "cuModuleLoadDataEx", kModuleLoadDataEx, reinterpret_cast<void*>(&cuModuleLoadDataEx)},
@@ -200,7 +200,7 @@ const Ours kOurs[] = {
 };
 
 // Replaces the driver's function that was found by ours.
-void exchange(void** function, const Ours& ours) {
+void exchange(void** function, const Wrapped& ours) {
   if (*function == nullptr || *function == ours.wrapper) return;
   real[ours.call] = *function;
   *function = ours.wrapper;
@@ -208,7 +208,7 @@ void exchange(void** function, const Ours& ours) {
 
 void exchange_by_api_name(const char* symbol, void** function, int version) {
   if (symbol == nullptr || function == nullptr) return;
-  for (const Ours& ours : kOurs) {
+  for (const Wrapped& ours : kWrapped) {
     if (ours.api_name != nullptr && std::strcmp(symbol, ours.api_name) == 0) exchange(function, ours);
     const bool is_second = ours.call == kGetProcAddress2;
     if (ours.api_name == nullptr && std::strcmp(symbol, "cuGetProcAddress") == 0 &&
@@ -236,7 +236,7 @@ int cuGetProcAddress_v2(const char* symbol, void** function, int version, uint64
 
 void* dlsym(void* handle, const char* name) {
   void* function = real_dlsym()(handle, name);
-  for (const Ours& ours : kOurs) {
+  for (const Wrapped& ours : kWrapped) {
     if (std::strcmp(name, ours.name) == 0) exchange(&function, ours);
   }
   return function;

@@ -91,7 +91,7 @@ void Alignment::make_contracts() {
     Contract& contract = contracts_[form.base];
     if (access.width_bytes <= contract.bytes) continue;
     contract.bytes = access.width_bytes;
-    contract.because = access.instruction;
+    contract.evidence_access = access.instruction;
   }
   // A pointer chosen among variables is as aligned as the least of them.
   for (flow::BaseId id = 0; id < contracts_.size(); ++id)
@@ -119,13 +119,13 @@ bool Alignment::proved_by_test(const ptx::Access& access, const Form& form) {
 }
 
 // Predicates on the way that look at low bits of a pointer into the same object, or of what is added to it.
-std::vector<flow::ValueId> Alignment::tests_of_low_bits(const ptx::Access& access, flow::BaseId base, Tested what) {
+std::vector<flow::ValueId> Alignment::tests_of_low_bits(const ptx::Access& access, flow::BaseId base, TestedPart what) {
   const flow::Ssa& ssa = analyses_->ssa();
   const flow::Domain& domain = analyses_->domain();
   const Form form = analyses_->forms().address(access);
   const auto is_of_address = [&](flow::ValueId id) {
     if (base != flow::kNoBase && domain.fact(id).base == base) return true;
-    if (what == Tested::base) return false;
+    if (what == TestedPart::base) return false;
     const Form tested = analyses_->forms().of(id);
     return std::ranges::any_of(tested.terms, [&](const flow::Term& term) {
       return std::ranges::any_of(form.terms, [&](const flow::Term& own) { return term.atom == own.atom; });
@@ -202,9 +202,10 @@ void Alignment::judge(size_t index) {
     else if (contract.is_declared && base.kind != Base::Kind::variable)
       result.assumptions.push_back(fmt::format("{} is {}-aligned: declared", name, contract.bytes));
     else if (!contract.is_declared && contract.bytes >= width)
-      result.assumptions.push_back(fmt::format(
-          "{} is {}-aligned: line {} accesses {} bytes through it at offset 0", name, contract.bytes,
-          context_->module.position(context_->function().instructions[contract.because].at).line, contract.bytes));
+      result.assumptions.push_back(
+          fmt::format("{} is {}-aligned: line {} accesses {} bytes through it at offset 0", name, contract.bytes,
+                      context_->module.position(context_->function().instructions[contract.evidence_access].at).line,
+                      contract.bytes));
   }
   if (known >= wanted) {
     if (has_base && contract.bytes < width && residue % contract.bytes == 0) {
@@ -212,7 +213,7 @@ void Alignment::judge(size_t index) {
         result.checked_at_run_time = true;
         return;
       }
-      const bool is_tested = !tests_of_low_bits(access, form.base, Tested::base_or_terms).empty();
+      const bool is_tested = !tests_of_low_bits(access, form.base, TestedPart::base_or_terms).empty();
       if (contract.is_declared || residue == 0 || is_tested) {
         result.status = AlignmentStatus::undecided;
         const Base& base = domain.base(form.base);
@@ -230,7 +231,7 @@ void Alignment::judge(size_t index) {
     // Only a test of the pointer itself can: what is added leaves the same residue whatever it is, and where a variable
     // lies is known.
     if (has_base && contract.bytes >= width && domain.base(form.base).kind != Base::Kind::variable &&
-        (proved_by_test(access, form) || !tests_of_low_bits(access, form.base, Tested::base).empty())) {
+        (proved_by_test(access, form) || !tests_of_low_bits(access, form.base, TestedPart::base).empty())) {
       result.status = AlignmentStatus::undecided;
       result.tier = Tier::possible;
       result.origin = Origin::constant;
@@ -258,16 +259,16 @@ void Alignment::judge(size_t index) {
     result.checked_at_run_time = true;
     return;
   }
-  explain_leftover(access, form, expanded, result);
+  explain_unaligned_part(access, form, expanded, result);
 }
 
 // Some term is not proved a multiple of the width: says which, and shows a witness where there is one.
-void Alignment::explain_leftover(const ptx::Access& access, const Form& form, const Form& expanded,
-                                 AccessAlignment& result) {
+void Alignment::explain_unaligned_part(const ptx::Access& access, const Form& form, const Form& expanded,
+                                       AccessAlignment& result) {
   flow::Forms& forms = analyses_->forms();
   const uint32_t width = access.width_bytes;
   const unsigned wanted = log2_of(width);
-  const std::vector<flow::ValueId> tests = tests_of_low_bits(access, form.base, Tested::base_or_terms);
+  const std::vector<flow::ValueId> tests = tests_of_low_bits(access, form.base, TestedPart::base_or_terms);
   const bool tested = !tests.empty();
   result.status = AlignmentStatus::undecided;
   result.tier = Tier::possible;
@@ -286,8 +287,8 @@ void Alignment::explain_leftover(const ptx::Access& access, const Form& form, co
   }
   const flow::Term* cursor = nullptr;
   const flow::Term* thread = nullptr;
-  std::optional<Leftover> worst;
-  bool follows_cursor = false;
+  std::optional<UnalignedPart> worst;
+  bool moved_by_loaded_value = false;
   for (const flow::Term& term : left) {
     const Atom& atom = forms.atom(term.atom);
     if (atom.kind == Atom::Kind::iteration) {
@@ -298,8 +299,8 @@ void Alignment::explain_leftover(const ptx::Access& access, const Form& form, co
           special == ptx::SpecialRegister::ctaid)
         thread = &term;
     } else {
-      Leftover found = trace_leftover(*analyses_, *context_, term, expanded.base, width);
-      follows_cursor = follows_cursor || found.follows_cursor;
+      UnalignedPart found = trace_unaligned_part(*analyses_, *context_, term, expanded.base, width);
+      moved_by_loaded_value = moved_by_loaded_value || found.moved_by_loaded_value;
       if (!worst || found.rank() > worst->rank()) worst = std::move(found);
     }
   }
@@ -369,7 +370,7 @@ void Alignment::explain_leftover(const ptx::Access& access, const Form& form, co
     }
     // A cursor that moves by what is loaded, and one that nothing tells about; what is loaded and added as it is, once,
     // is the data's business.
-    const bool may_assume_data = follows_cursor && worst->byte_granular && worst->origin == Origin::loaded;
+    const bool may_assume_data = moved_by_loaded_value && worst->byte_granular && worst->origin == Origin::loaded;
     if (!tested && refute_by_pair(access, left, result)) return;
     if (!tested && (worst->byte_granular || worst->origin == Origin::unknown) &&
         refute_by_run(access, may_assume_data, result))
@@ -469,7 +470,7 @@ void Alignment::refute_by_neighbours() {
     for (const auto& [index, displacement] : members) {
       const ptx::Access& access = accesses[index];
       if (results_[index].status != AlignmentStatus::undecided ||
-          !tests_of_low_bits(access, std::get<0>(place), Tested::base_or_terms).empty())
+          !tests_of_low_bits(access, std::get<0>(place), TestedPart::base_or_terms).empty())
         continue;
       // Of many a few neighbours tell.
       size_t looked_at = 0;
@@ -535,7 +536,7 @@ bool Alignment::refute_by_run(const ptx::Access& access, bool may_assume_data, A
     return false;
   }
   --runs_left_;
-  const auto turn = find_misaligned_turn(*analyses_, access, may_assume_data);
+  const auto turn = find_misaligned_iteration(*analyses_, access, may_assume_data);
   if (!turn) return false;
   Witness witness;
   for (auto& place : witness.tid) place = 0;
@@ -546,7 +547,7 @@ bool Alignment::refute_by_run(const ptx::Access& access, bool may_assume_data, A
   if (turn->byte) witness.note += fmt::format(", where every byte that is loaded is {}", *turn->byte);
   result.witness = std::move(witness);
   if (turn->byte) result.assumptions.push_back(fmt::format("every byte that is loaded is {}", *turn->byte));
-  if (turn->chose) result.assumptions.push_back("branches that hang on parameters or memory go that way");
+  if (turn->assumed_branch) result.assumptions.push_back("branches that hang on parameters or memory go that way");
   result.status = AlignmentStatus::refuted;
   result.tier = Tier::likely;
   return true;

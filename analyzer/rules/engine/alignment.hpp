@@ -74,16 +74,16 @@ class Alignment {
  private:
   struct Contract {
     uint32_t bytes = 1;
-    ptx::InstructionId because = ptx::kNone;  // the access at offset 0 that the alignment comes from
-    bool is_declared = false;                 // .align, or --assume-align
+    ptx::InstructionId evidence_access = ptx::kNone;  // the access at offset 0 that the alignment comes from
+    bool is_declared = false;                         // .align, or --assume-align
   };
   void make_contracts();
   void judge(size_t index);
   bool proved_by_test(const ptx::Access& access, const flow::Form& form);
-  enum class Tested : uint8_t { base, base_or_terms };
-  std::vector<flow::ValueId> tests_of_low_bits(const ptx::Access& access, flow::BaseId base, Tested what);
-  void explain_leftover(const ptx::Access& access, const flow::Form& form, const flow::Form& expanded,
-                        AccessAlignment& result);
+  enum class TestedPart : uint8_t { base, base_or_terms };
+  std::vector<flow::ValueId> tests_of_low_bits(const ptx::Access& access, flow::BaseId base, TestedPart what);
+  void explain_unaligned_part(const ptx::Access& access, const flow::Form& form, const flow::Form& expanded,
+                              AccessAlignment& result);
   bool refute_by_pair(const ptx::Access& access, std::span<const flow::Term> left, AccessAlignment& result);
   bool refute_by_run(const ptx::Access& access, bool may_assume_data, AccessAlignment& result);
   bool refute_by_thread(const ptx::Access& access, std::span<const flow::Term> left, uint64_t rest, bool is_whole,
@@ -94,9 +94,9 @@ class Alignment {
   Analyses* analyses_;
   std::vector<AccessAlignment> results_;
   std::vector<Contract> contracts_;  // per base
-  // Parts of addresses, with the width, dimension and loop that they were looked at for.
-  using Parts = std::tuple<std::vector<flow::Term>, uint32_t, unsigned, flow::LoopId>;
-  std::map<Parts, bool> differing_;
+  // SearchKey of addresses, with the width, dimension and loop that they were looked at for.
+  using SearchKey = std::tuple<std::vector<flow::Term>, uint32_t, unsigned, flow::LoopId>;
+  std::map<SearchKey, bool> differing_;
   static constexpr unsigned kMaxRuns = 24;  // of those that look for a misaligned turn
   unsigned runs_left_ = kMaxRuns;
   std::vector<std::pair<ptx::InstructionId, size_t>> by_instruction_;

@@ -35,7 +35,7 @@ struct Analyses {
   const flow::UniformityAnalysis& uniformity_of_row(unsigned dimension);
   const std::vector<ptx::Access>& accesses();  // of reachable instructions, in program order
   const Alignment& alignment();
-  const flow::Pressure& pressure();
+  const flow::RegisterPressure& pressure();
   // The threads of a warp that exist, in the first iteration of the loops around `block`: of the block that is
   // promised, or else of one row. Holds until the next call.
   flow::Evaluator& lanes(uint32_t warp, flow::BlockId block);
@@ -53,7 +53,7 @@ struct Analyses {
   std::optional<flow::UniformityAnalysis> uniformity_, row_uniformity_[3];
   std::optional<std::vector<ptx::Access>> accesses_;
   std::optional<Alignment> alignment_;
-  std::optional<flow::Pressure> pressure_;
+  std::optional<flow::RegisterPressure> pressure_;
   std::map<std::pair<uint32_t, flow::LoopId>, flow::Evaluator> lanes_;  // by warp and innermost loop
 };
 

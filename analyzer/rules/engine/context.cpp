@@ -101,17 +101,17 @@ const std::vector<ptx::Access>& Analyses::accesses() {
   return *accesses_;
 }
 
-const flow::Pressure& Analyses::pressure() {
+const flow::RegisterPressure& Analyses::pressure() {
   if (!pressure_) pressure_ = flow::pressure(ssa());
   return *pressure_;
 }
 
 flow::Evaluator& Analyses::lanes(uint32_t warp, flow::BlockId block) {
-  constexpr size_t kMostKept = 64;
+  constexpr size_t kMaxKept = 64;
   const flow::LoopId loop = loops().innermost(block);
   if (const auto found = lanes_.find({warp, loop}); found != lanes_.end()) return found->second;
-  if (lanes_.size() >= kMostKept) lanes_.clear();
-  const uint32_t count = shape().is_exact ? shape().block_threads() : shape().max_threads;
+  if (lanes_.size() >= kMaxKept) lanes_.clear();
+  const uint32_t count = shape().max_threads;
   std::vector<flow::Thread> threads;
   for (uint32_t n = 32 * warp; n < std::min(32 * warp + 32, count); ++n) threads.push_back(thread_of(shape(), n));
   return lanes_.try_emplace({warp, loop}, forms(), std::move(threads), flow::first_iterations(loops(), block))

@@ -40,7 +40,7 @@ class Run {
     find_leading();
   }
 
-  std::optional<MisalignedTurn> go() {
+  std::optional<MisalignedIteration> go() {
     const flow::Graph& graph = analyses_->graph();
     flow::BlockId block = 0, from = flow::kNone;
     const LoopId loop = analyses_->loops().innermost(graph.block_of(access_->instruction));
@@ -53,12 +53,12 @@ class Run {
       for (InstructionId id = graph.block(block).first; id < graph.block(block).end; ++id) {
         if (id == access_->instruction) {
           const auto offset = misaligned_offset();
-          if (offset && guard_allows(id)) return MisalignedTurn{turn, *offset, byte_, chose_};
+          if (offset && guard_allows(id)) return MisalignedIteration{turn, *offset, byte_, assumed_branch_};
         }
         if (++instructions_ > kMaxInstructions) return std::nullopt;
         execute(id);
       }
-      const flow::BlockId next = leave(block);
+      const flow::BlockId next = next_block(block);
       from = block;
       block = next;
     }
@@ -69,15 +69,15 @@ class Run {
   // Blocks from which the access can be reached.
   void find_leading() {
     const flow::Graph& graph = analyses_->graph();
-    leads_.assign(graph.size(), false);
+    reaches_access_.assign(graph.size(), false);
     std::vector<flow::BlockId> work{graph.block_of(access_->instruction)};
-    leads_[work[0]] = true;
+    reaches_access_[work[0]] = true;
     while (!work.empty()) {
       const flow::BlockId block = work.back();
       work.pop_back();
       for (const flow::BlockId before : graph.predecessors(block))
-        if (!leads_[before]) {
-          leads_[before] = true;
+        if (!reaches_access_[before]) {
+          reaches_access_[before] = true;
           work.push_back(before);
         }
     }
@@ -131,7 +131,7 @@ class Run {
   }
 
   // The block that comes next. Where the text does not decide, one that leads to the access, each way in its turn.
-  flow::BlockId leave(flow::BlockId block) {
+  flow::BlockId next_block(flow::BlockId block) {
     const flow::Graph& graph = analyses_->graph();
     const auto successors = graph.successors(block);
     if (successors.empty()) return flow::kNone;
@@ -143,13 +143,13 @@ class Run {
         const bool taken = (*value != 0) != instruction.guard.negated;
         return successors[taken ? 0 : 1];
       }
-      chose_ = true;
+      assumed_branch_ = true;
       const bool first = (visits_[block] % 2 == 1) == prefer_taken_;
       const flow::BlockId wanted = successors[first ? 0 : 1], other = successors[first ? 1 : 0];
-      return leads_[wanted] ? wanted : leads_[other] ? other : flow::kNone;
+      return reaches_access_[wanted] ? wanted : reaches_access_[other] ? other : flow::kNone;
     }
     for (const flow::BlockId next : successors)
-      if (leads_[next]) return next;
+      if (reaches_access_[next]) return next;
     return flow::kNone;
   }
 
@@ -159,16 +159,16 @@ class Run {
   bool prefer_taken_;
   Evaluator evaluator_;
   std::vector<unsigned> visits_;
-  std::vector<bool> leads_;
+  std::vector<bool> reaches_access_;
   std::vector<std::pair<InstructionId, ValueId>> results_;
   unsigned instructions_ = 0;
-  bool chose_ = false;
+  bool assumed_branch_ = false;
 };
 
 }  // namespace
 
-std::optional<MisalignedTurn> find_misaligned_turn(Analyses& analyses, const ptx::Access& access,
-                                                   bool may_assume_data) {
+std::optional<MisalignedIteration> find_misaligned_iteration(Analyses& analyses, const ptx::Access& access,
+                                                             bool may_assume_data) {
   std::vector<std::optional<uint8_t>> bytes{std::nullopt};
   if (may_assume_data) bytes.insert(bytes.end(), std::begin(kBytes), std::end(kBytes));
   for (const auto byte : bytes)

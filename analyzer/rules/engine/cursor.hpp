@@ -13,16 +13,17 @@ namespace ptxkit::rules {
 struct Analyses;
 
 // A turn of the loop around an access in which thread (0, 0, 0) accesses an address that is no multiple of the width.
-struct MisalignedTurn {
+struct MisalignedIteration {
   uint64_t iteration = 0;
   uint64_t offset = 0;          // of the address, from its base
   std::optional<uint8_t> byte;  // what every loaded byte is, where the run hangs on that
-  bool chose = false;           // a branch that the text does not decide was taken as the run needed it
+  bool assumed_branch = false;  // a branch that the text does not decide was taken as the run needed it
 };
 
 // Runs the kernel's own instructions until `access` is misaligned. With `may_assume_data` every loaded byte is 1, then
 // 2, and so on. Nothing where that is not within a few hundred blocks, or hangs on what the text does not say.
-std::optional<MisalignedTurn> find_misaligned_turn(Analyses& analyses, const ptx::Access& access, bool may_assume_data);
+std::optional<MisalignedIteration> find_misaligned_iteration(Analyses& analyses, const ptx::Access& access,
+                                                             bool may_assume_data);
 
 // Two threads of which at least one is misaligned, whatever the parts that both have in common are.
 struct MisalignedPair {

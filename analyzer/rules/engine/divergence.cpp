@@ -35,18 +35,18 @@ std::vector<BlockId> controllers(Analyses& analyses, BlockId block, const std::v
 
 // Whether a thread that goes on from `start` may end without passing a whole-CTA barrier, may come back to `joins`
 // without one, and whether it surely passes one before `joins`.
-struct OtherWay {
+struct OtherPath {
   bool ends_without = false;
   bool ends_by_trap_only = true;  // which ends the whole grid: nobody is left to wait
-  bool comes_back_without = false;
+  bool rejoins_without = false;
   std::set<BlockId> waits_in;  // the blocks with the first barriers on it
 };
 
-OtherWay other_way(Analyses& analyses, BlockId start, BlockId joins, const std::vector<bool>& has_barrier) {
-  OtherWay way;
+OtherPath other_path(Analyses& analyses, BlockId start, BlockId joins, const std::vector<bool>& has_barrier) {
+  OtherPath way;
   const flow::Graph& graph = analyses.graph();
   if (start == joins) {
-    way.comes_back_without = true;
+    way.rejoins_without = true;
     return way;
   }
   std::vector<bool> seen(graph.size(), false);
@@ -60,13 +60,13 @@ OtherWay other_way(Analyses& analyses, BlockId start, BlockId joins, const std::
       way.waits_in.insert(block);
       continue;
     }
-    if (graph.block(block).exits || graph.block(block).falls_off) {
+    if (graph.block(block).exits || graph.block(block).falls_through_end) {
       way.ends_without = true;
       if (graph.function().instructions[graph.last(block)].op != ptx::Op::trap) way.ends_by_trap_only = false;
     }
     for (const BlockId next : graph.successors(block)) {
       if (next == joins)
-        way.comes_back_without = true;
+        way.rejoins_without = true;
       else
         work.push_back(next);
     }
@@ -195,17 +195,17 @@ GuardedBarriers guarded_barriers(Context& context) {
                             analyses.loops().contains(loop, graph.block_of(barrier)) &&
                             !analyses.loops().contains(loop, other);
       if (other == flow::kNone) {
-        guarded.other = GuardedBarrier::Other::leaves;
+        guarded.other = GuardedBarrier::OtherSide::leaves;
       } else {
-        const OtherWay way = other_way(analyses, other, tree.parent(branch), has_barrier);
+        const OtherPath way = other_path(analyses, other, tree.parent(branch), has_barrier);
         // Both ways come to one and the same barrier next, but for a trap on one of them.
-        if (way.waits_in.size() == 1 && way.ends_by_trap_only && !way.comes_back_without) {
-          const OtherWay this_way = other_way(analyses, own, tree.parent(branch), has_barrier);
-          if (this_way.ends_by_trap_only && !this_way.comes_back_without && this_way.waits_in == way.waits_in) continue;
+        if (way.waits_in.size() == 1 && way.ends_by_trap_only && !way.rejoins_without) {
+          const OtherPath this_way = other_path(analyses, own, tree.parent(branch), has_barrier);
+          if (this_way.ends_by_trap_only && !this_way.rejoins_without && this_way.waits_in == way.waits_in) continue;
         }
-        guarded.other = way.comes_back_without ? GuardedBarrier::Other::rejoins
-                        : way.ends_without     ? GuardedBarrier::Other::leaves
-                                               : GuardedBarrier::Other::other_barrier;
+        guarded.other = way.rejoins_without ? GuardedBarrier::OtherSide::rejoins
+                        : way.ends_without  ? GuardedBarrier::OtherSide::leaves
+                                            : GuardedBarrier::OtherSide::other_barrier;
       }
       result.found.push_back(guarded);
     }

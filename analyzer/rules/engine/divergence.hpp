@@ -24,11 +24,11 @@ std::optional<SplitThreads> find_split(Context& context, flow::ValueId predicate
 
 // A barrier that is control-dependent on a branch.
 struct GuardedBarrier {
-  enum class Other : uint8_t {
+  enum class OtherSide : uint8_t {
     rejoins,        // the other side rejoins without a barrier
     leaves,         // the other side ends the thread without a barrier
     other_barrier,  // the other side always passes another barrier
-  } other = Other::rejoins;
+  } other = OtherSide::rejoins;
   ptx::InstructionId barrier = ptx::kNone;
   ptx::InstructionId branch = ptx::kNone;
   bool on_taken_side = false;  // the barrier is on the side of the branch target

@@ -168,7 +168,7 @@ Steps cursor_steps(Analyses& analyses, ValueId phi) {
 
 }  // namespace
 
-int Leftover::rank() const {
+int UnalignedPart::rank() const {
   switch (origin) {
     case Origin::cursor:
       return 6;
@@ -183,8 +183,8 @@ int Leftover::rank() const {
   }
 }
 
-Leftover trace_leftover(Analyses& analyses, const Context& context, const flow::Term& term, flow::BaseId into,
-                        uint32_t width) {
+UnalignedPart trace_unaligned_part(Analyses& analyses, const Context& context, const flow::Term& term,
+                                   flow::BaseId into, uint32_t width) {
   const flow::Forms& forms = analyses.forms();
   const Atom atom = forms.atom(term.atom);
   const flow::Ssa& ssa = analyses.ssa();
@@ -194,7 +194,7 @@ Leftover trace_leftover(Analyses& analyses, const Context& context, const flow::
     return value.kind == Value::Kind::result ? function.instructions[value.instruction].at
                                              : function.instructions[ssa.graph().block(value.block).first].at;
   };
-  Leftover left;
+  UnalignedPart left;
   if (atom.kind == Atom::Kind::parameter) {
     left.origin = Origin::parameter;
     // A member of an aggregate is internal data of a library: undecided, but not a counter-example.
@@ -238,7 +238,7 @@ Leftover trace_leftover(Analyses& analyses, const Context& context, const flow::
   for (const ValueId phi : sources.phis) {
     const flow::LoopId loop = analyses.loops().innermost(ssa.value(phi).block);
     const bool is_head = loop != flow::kNone && analyses.loops().loop(loop).header == ssa.value(phi).block;
-    if (is_head && sources.loaded) left.follows_cursor = true;
+    if (is_head && sources.loaded) left.moved_by_loaded_value = true;
     const Steps steps = cursor_steps(analyses, phi);
     // Only if the phi itself is added: operations after it may have aligned the sum.
     if (phi != atom.id) continue;

@@ -6,18 +6,18 @@
 
 namespace ptxkit::rules {
 
-struct Leftover {
+struct UnalignedPart {
   Origin origin = Origin::unknown;
   bool byte_granular = false;
   std::string reason;
   std::vector<Step> path;
-  bool follows_cursor = false;  // a loop carries the value, and a loaded value moves it
+  bool moved_by_loaded_value = false;  // a loop carries the value, and a loaded value moves it
   // The part of an address with the highest rank judges the access.
   int rank() const;
 };
 
 // Traces `term`, a part of an address into `base` that must be a multiple of `width` bytes.
-Leftover trace_leftover(Analyses& analyses, const Context& context, const flow::Term& term, flow::BaseId base,
-                        uint32_t width);
+UnalignedPart trace_unaligned_part(Analyses& analyses, const Context& context, const flow::Term& term,
+                                   flow::BaseId base, uint32_t width);
 
 }  // namespace ptxkit::rules

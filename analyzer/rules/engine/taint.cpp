@@ -39,8 +39,8 @@ Taint::Taint(Context& context, std::vector<Sink> sinks) : ssa_(&context.analyses
   const flow::Ssa& ssa = *ssa_;
   const ptx::Function& function = context.function();
   const bool is_pattern = context.options.profile == Profile::pattern;
-  next_.resize(ssa.size());
-  badness_.assign(ssa.size(), 0);
+  successors_.resize(ssa.size());
+  alignment_ranks_.assign(ssa.size(), 0);
 
   Slots stored;
   std::map<ptx::InstructionId, std::pair<flow::BaseId, int64_t>> loaded_slot;
@@ -53,22 +53,23 @@ Taint::Taint(Context& context, std::vector<Sink> sinks) : ssa_(&context.analyses
       stored[*slot].push_back(ssa.at(access.data));
   }
 
-  std::stable_sort(sinks.begin(), sinks.end(), [](const Sink& a, const Sink& b) { return a.badness > b.badness; });
+  std::stable_sort(sinks.begin(), sinks.end(),
+                   [](const Sink& a, const Sink& b) { return a.alignment_rank > b.alignment_rank; });
   std::vector<ValueId> queue;
   for (size_t begin = 0; begin < sinks.size();) {
-    const unsigned badness = sinks[begin].badness;
+    const unsigned alignment_rank = sinks[begin].alignment_rank;
     queue.clear();
-    auto reach = [&](ValueId id, Next next) {
-      if (id == flow::kNone || next_[id].kind != Next::Kind::nowhere) return;
-      next_[id] = next;
-      badness_[id] = static_cast<uint8_t>(badness);
+    auto reach = [&](ValueId id, Successor next) {
+      if (id == flow::kNone || successors_[id].kind != Successor::Kind::none) return;
+      successors_[id] = next;
+      alignment_ranks_[id] = static_cast<uint8_t>(alignment_rank);
       queue.push_back(id);
     };
-    for (; begin < sinks.size() && sinks[begin].badness == badness; ++begin)
-      reach(sinks[begin].value, {Next::Kind::store, sinks[begin].store});
+    for (; begin < sinks.size() && sinks[begin].alignment_rank == alignment_rank; ++begin)
+      reach(sinks[begin].value, {Successor::Kind::store, sinks[begin].store});
     for (size_t head = 0; head < queue.size(); ++head) {
       const ValueId id = queue[head];
-      const Next here{Next::Kind::value, id};
+      const Successor here{Successor::Kind::value, id};
       const Value& value = ssa.value(id);
       if (value.kind == Value::Kind::phi) {
         for (const ValueId argument : ssa.arguments(id)) reach(argument, here);
@@ -93,15 +94,15 @@ Taint::Taint(Context& context, std::vector<Sink> sinks) : ssa_(&context.analyses
 }
 
 ptx::InstructionId Taint::store_of(ValueId id) const {
-  while (next_[id].kind == Next::Kind::value) id = next_[id].id;
-  return next_[id].id;
+  while (successors_[id].kind == Successor::Kind::value) id = successors_[id].id;
+  return successors_[id].id;
 }
 
 std::vector<Step> Taint::path(ValueId id, const Context& context) const {
   const ptx::Function& function = context.function();
   std::vector<Step> steps;
-  for (; next_[id].kind == Next::Kind::value; id = next_[id].id) {
-    const Value& value = ssa_->value(next_[id].id);
+  for (; successors_[id].kind == Successor::Kind::value; id = successors_[id].id) {
+    const Value& value = ssa_->value(successors_[id].id);
     const std::string name = function.registers[value.reg].name();
     Step step;
     if (value.kind == Value::Kind::phi) {
@@ -117,7 +118,7 @@ std::vector<Step> Taint::path(ValueId id, const Context& context) const {
     else if (steps.size() == kMaxPathSteps)
       steps.push_back({step.at, "and further"});
   }
-  const ptx::Instruction& store = function.instructions[next_[id].id];
+  const ptx::Instruction& store = function.instructions[successors_[id].id];
   steps.push_back({store.at, fmt::format("reaches {} here", store.spelling)});
   return steps;
 }

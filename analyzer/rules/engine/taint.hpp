@@ -14,7 +14,7 @@ namespace ptxkit::rules {
 struct Sink {
   flow::ValueId value = flow::kNone;  // flows into the store
   ptx::InstructionId store = ptx::kNone;
-  unsigned badness = 0;  // 0 its alignment is proved, 1 undecided, 2 refuted or byte-granular
+  unsigned alignment_rank = 0;  // 0 its alignment is proved, 1 undecided, 2 refuted or byte-granular
 };
 
 class Taint {
@@ -23,20 +23,20 @@ class Taint {
   // that load gives.
   Taint(Context& context, std::vector<Sink> sinks);
 
-  bool reaches(flow::ValueId id) const { return next_[id].kind != Next::Kind::nowhere; }
-  unsigned badness(flow::ValueId id) const { return badness_[id]; }
+  bool reaches(flow::ValueId id) const { return successors_[id].kind != Successor::Kind::none; }
+  unsigned alignment_rank(flow::ValueId id) const { return alignment_ranks_[id]; }
   ptx::InstructionId store_of(flow::ValueId id) const;
   // The way from the value to its store: each instruction that passes it on, then the store.
   std::vector<Step> path(flow::ValueId id, const Context& context) const;
 
  private:
-  struct Next {
-    enum class Kind : uint8_t { nowhere, value, store } kind = Kind::nowhere;
+  struct Successor {
+    enum class Kind : uint8_t { none, value, store } kind = Kind::none;
     uint32_t id = flow::kNone;
   };
   const flow::Ssa* ssa_;
-  std::vector<Next> next_;
-  std::vector<uint8_t> badness_;
+  std::vector<Successor> successors_;
+  std::vector<uint8_t> alignment_ranks_;
 };
 
 }  // namespace ptxkit::rules

@@ -15,7 +15,7 @@ using ptx::Op;
 namespace {
 
 // %tid.x / 32: a block of one warp needs no such number.
-bool makes_warp_number(Context& context) {
+bool computes_warp_number(Context& context) {
   Analyses& analyses = context.analyses();
   const flow::Forms& forms = analyses.forms();
   const auto is_thread = [](uint32_t special, uint32_t component) {
@@ -48,7 +48,7 @@ bool is_for_several_warps(Context& context) {
   if (std::any_of(function.operand_pool.begin(), function.operand_pool.end(), is_other_dimension)) return false;
   return std::any_of(function.instructions.begin(), function.instructions.end(),
                      [&](const ptx::Instruction& each) { return ptx::is_whole_cta_barrier(function, each); }) ||
-         makes_warp_number(context);
+         computes_warp_number(context);
 }
 
 // A kernel that tells its threads apart by %tid.y or %tid.z alone is for blocks that are one thread wide in the others.
@@ -73,7 +73,7 @@ ThreadSample sample_threads(Context& context, Sample sample, bool may_be_of_seve
   const flow::LaunchShape& shape = context.analyses().shape();
   const bool is_wide = may_be_of_several_warps && !shape.is_exact && is_for_several_warps(context);
   const uint32_t count = shape.is_exact
-                             ? std::min(shape.block_threads(), 1024u)
+                             ? std::min(shape.max_threads, 1024u)
                              : std::min(shape.max_threads, is_wide ? kThreadsOfSeveralWarps : kThreadsWithoutShape);
   ThreadSample found;
   found.row = shape.is_exact ? 0 : row_dimension(context.function());

@@ -17,7 +17,7 @@ std::optional<WarpFootprint> warp_footprint(Context& context, const ptx::Access&
   if (access.extent_bytes == 0 || form.modulus_bits < 32) return std::nullopt;
   const flow::BlockId block = analyses.graph().block_of(access.instruction);
   const auto conditions = analyses.conditions().of_instruction(access.instruction);
-  if ((shape.is_exact ? shape.block_threads() : shape.max_threads) < 32) return std::nullopt;
+  if (shape.max_threads < 32) return std::nullopt;
   flow::Evaluator& lanes = analyses.lanes(0, block);
   // Terms that no lane can evaluate must be the same for all of them.
   struct Summand {

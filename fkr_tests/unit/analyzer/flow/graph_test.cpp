@@ -45,7 +45,7 @@ TEST(Graph, CodeAfterABranchIsUnreachable) {
 
 TEST(Graph, RunningOffTheEndIsNoted) {
   const Kernel k("mov.u32 %r2, 1;");
-  EXPECT_TRUE(k.graph.block(0).falls_off);
+  EXPECT_TRUE(k.graph.block(0).falls_through_end);
 }
 
 TEST(Loops, NestAndContain) {

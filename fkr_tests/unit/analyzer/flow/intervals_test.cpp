@@ -33,11 +33,12 @@ struct Marked {
   }
   Concurrency between(size_t a, size_t b) const { return intervals.concurrency(stores[a], stores[b]); }
   // Where threads part at every branch, or at none.
-  bool can_meet(size_t a, size_t b, bool part) const {
-    return can_meet(a, b, std::vector<bool>(kernel.graph.size(), part));
+  bool can_be_concurrent(size_t a, size_t b, bool part) const {
+    return can_be_concurrent(a, b, std::vector<bool>(kernel.graph.size(), part));
   }
-  bool can_meet(size_t a, size_t b, const std::vector<bool>& parts, const std::set<Edge>& closed = {}) const {
-    return intervals.can_meet(stores[a], stores[b], parts, DominatorTree::post_dominators(kernel.graph), closed);
+  bool can_be_concurrent(size_t a, size_t b, const std::vector<bool>& parts, const std::set<Edge>& closed = {}) const {
+    return intervals.can_be_concurrent(stores[a], stores[b], parts, DominatorTree::post_dominators(kernel.graph),
+                                       closed);
   }
 };
 
@@ -88,10 +89,10 @@ TEST(Intervals, SidesOfABranchMeetOnlyWhereThreadsPartThere) {
     st.shared.u32 [s], %r1;
     ret;)");
   EXPECT_TRUE(m.between(0, 2).same_iteration);
-  EXPECT_TRUE(m.can_meet(0, 2, true));
-  EXPECT_FALSE(m.can_meet(0, 2, false));
-  EXPECT_FALSE(m.can_meet(0, 1, true)) << "a barrier";
-  EXPECT_TRUE(m.can_meet(1, 1, false));
+  EXPECT_TRUE(m.can_be_concurrent(0, 2, true));
+  EXPECT_FALSE(m.can_be_concurrent(0, 2, false));
+  EXPECT_FALSE(m.can_be_concurrent(0, 1, true)) << "a barrier";
+  EXPECT_TRUE(m.can_be_concurrent(1, 1, false));
 }
 
 TEST(Intervals, OneAheadOfTheOtherMeets) {
@@ -105,10 +106,10 @@ TEST(Intervals, OneAheadOfTheOtherMeets) {
     @%p1 bra loop;
     st.shared.u32 [s+8], %r1;
     ret;)");
-  EXPECT_TRUE(m.can_meet(0, 1, false)) << "round the loop";
-  EXPECT_TRUE(m.can_meet(1, 2, false));
-  EXPECT_FALSE(m.can_meet(0, 2, false)) << "the store after the loop, and that of one more turn";
-  EXPECT_TRUE(m.can_meet(0, 2, true));
+  EXPECT_TRUE(m.can_be_concurrent(0, 1, false)) << "round the loop";
+  EXPECT_TRUE(m.can_be_concurrent(1, 2, false));
+  EXPECT_FALSE(m.can_be_concurrent(0, 2, false)) << "the store after the loop, and that of one more turn";
+  EXPECT_TRUE(m.can_be_concurrent(0, 2, true));
 }
 
 TEST(Intervals, TwoBarriersInALoopSeparateBothWays) {
@@ -140,9 +141,9 @@ TEST(Intervals, BehindTheJoinThreadsGoOneWayAgain) {
     ret;)");
   std::vector<bool> parts(m.kernel.graph.size(), false);
   parts[0] = true;
-  EXPECT_FALSE(m.can_meet(0, 1, parts)) << "they part before the join only";
+  EXPECT_FALSE(m.can_be_concurrent(0, 1, parts)) << "they part before the join only";
   parts[2] = true;
-  EXPECT_TRUE(m.can_meet(0, 1, parts));
+  EXPECT_TRUE(m.can_be_concurrent(0, 1, parts));
 }
 
 }  // namespace
