@@ -295,7 +295,7 @@ Result<std::string> begin_sandbox(std::string_view when, const SandboxNeeds& nee
   const bool is_required = when == kSandboxRequire;
   std::string missing;
   if (!gpu_user.empty())
-    missing = fmt::format("no sandbox: {} may use a GPU, whose driver opens what it likes", gpu_user);
+    missing = fmt::format("no sandbox: {} may use a GPU, whose driver opens files and devices of its own", gpu_user);
   else if (const std::string conflict = sandbox_conflict(); !conflict.empty() && !is_required)
     missing = "no sandbox: " + conflict;
   else if (const auto entered = enter_sandbox(needs); !entered)

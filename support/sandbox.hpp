@@ -33,8 +33,8 @@ constexpr std::string_view kSandboxAuto = "auto", kSandboxRequire = "require", k
 std::optional<std::string> sandbox_fault(std::string_view when);
 
 // Does what `when` says. The value tells what is missing of the sandbox, empty where nothing is or none was wanted; an
-// error is the same where one is required. `gpu_user` is what may use a GPU, whose driver opens what it likes: then
-// there is no sandbox. Empty: nothing does.
+// error is the same where one is required. `gpu_user` is what may use a GPU, whose driver opens files and devices of
+// its own: then there is no sandbox. Empty: nothing does.
 Result<std::string> begin_sandbox(std::string_view when, const SandboxNeeds& needs, std::string_view gpu_user = {});
 
 // Why it is no use to enter in this build, a sanitizer's or one that counts lines, which write and trace at exit; empty

@@ -208,8 +208,8 @@ void Parser::parse_location() {
     const auto found = locations_.find(location_key(call_site));
     if (found == locations_.end() || found->second.empty()) {
       report(DiagnosticKind::undeclared_name, call_site_at, previous_end_,
-             fmt::format("no '.loc {} {} {}' stands before, which 'inlined_at' names", call_site.file, call_site.line,
-                         call_site.column));
+             fmt::format("'inlined_at' names '.loc {} {} {}', which does not precede it", call_site.file,
+                         call_site.line, call_site.column));
     } else {
       location.inlined_at = found->second.back();
     }

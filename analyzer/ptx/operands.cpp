@@ -219,7 +219,7 @@ bool Parser::parse_address(Op op, Operand& operand, unsigned nesting) {
     operand.value = address.bits;
   }
   if (operand.has_offset && is(',')) {
-    report(DiagnosticKind::unexpected_token, operand.at, previous_end_, "an address beside coordinates has no offset");
+    report(DiagnosticKind::unexpected_token, operand.at, previous_end_, "an address with coordinates takes no offset");
   }
   const size_t first = scratch_.size();
   while (accept(',')) {

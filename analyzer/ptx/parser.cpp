@@ -161,7 +161,7 @@ void Parser::parse_version() {
   advance();
   add_item(module_.items, Item::Kind::header, kNone, at);
   if (module_.version_major != 0) {
-    report(DiagnosticKind::repeated_header, at, number.end, "'.version' stands here a second time");
+    report(DiagnosticKind::repeated_header, at, number.end, "'.version' is repeated");
     return;
   }
   uint32_t major = 0, minor = 0;
@@ -179,8 +179,7 @@ void Parser::parse_version() {
 void Parser::parse_target() {
   const Offset at = token_.at;
   advance();
-  if (!module_.target.empty())
-    report(DiagnosticKind::repeated_header, at, previous_end_, "'.target' stands here a second time");
+  if (!module_.target.empty()) report(DiagnosticKind::repeated_header, at, previous_end_, "'.target' is repeated");
   bool is_first = true;
   do {
     if (token_.kind != TokenKind::identifier) {

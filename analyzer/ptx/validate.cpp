@@ -669,7 +669,7 @@ bool Validator::match_negation(const Function& function, const Instruction& inst
                : operands[1].negated ? 1
                                      : 2]
           .at,
-      plus_one ? "nothing is negated beside '.po'" : "either the product or the third source is negated, not both");
+      plus_one ? "'.po' allows no negated operand" : "either the product or the third source is negated, not both");
 }
 
 bool Validator::match_list(const Function& function, const Instruction& instruction, const Candidate& candidate,

@@ -77,7 +77,7 @@ Result<Reduction> reduce(const std::string& text, const std::string& path,
   const ptx::ParseResult parsed = ptx::parse(text, path);
   if (!parsed.diagnostics.empty()) return fail(ptx::render(parsed.module, parsed.diagnostics.front()));
   Reducer reducer(path, still_fails, is_time_over);
-  if (!reducer.fails(text)) return fail("the text does not fail as it is", path);
+  if (!reducer.fails(text)) return fail("the original text does not fail", path);
   return reducer.run(parsed.module);
 }
 

@@ -367,7 +367,7 @@ void HtmlReport::add(const std::shared_ptr<FileAnalysis>& file) {
 Result<void> HtmlReport::save(const std::string& path) {
   Spool page(path);
   if (!page_->write([&](std::string_view text) { page.append(text); }))
-    return fail("cannot write: no room for what it is made of", path);
+    return fail("cannot write: no room for the temporary files", path);
   return page.save(path);
 }
 

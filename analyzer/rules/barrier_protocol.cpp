@@ -379,7 +379,7 @@ RuleResult redundant_fence(Context& context) {
   std::vector<Finding> findings;
   for (const ptx::InstructionId id : redundant)
     findings.push_back(finding_at(context, id, Severity::low, Tier::proved,
-                                  "no access to memory stands between the last fence of that scope and this one",
+                                  "there is no memory access between the last fence of that scope and this one",
                                   "delete one of the two"));
   return conclude(std::move(findings), "every fence has memory accesses before it");
 }

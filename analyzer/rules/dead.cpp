@@ -249,7 +249,7 @@ RuleResult unused_parameter(Context& context) {
     finding.remedy = "drop the parameter, or read it";
     findings.push_back(std::move(finding));
   }
-  return advise(std::move(findings), "every parameter is read", "parameters are passed in vain");
+  return advise(std::move(findings), "every parameter is read", "parameters are passed but never read");
 }
 
 }  // namespace ptxkit::rules

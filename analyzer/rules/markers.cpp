@@ -70,7 +70,7 @@ constexpr std::string_view kNoBuffer = "the kernel has no debug buffer";
 
 // F096. Advice: a build for use has none, and --release says that it is one.
 RuleResult missing_debug_instrumentation(Context& context) {
-  if (context.options.release) return not_applicable("--release: the kernel is built for use");
+  if (context.options.release) return not_applicable("--release: the kernel is a release build");
   if (debug_buffer(context) != ptx::kNone) return survived("the kernel has a debug buffer");
   Finding finding;
   finding.tier = Tier::proved;
@@ -155,10 +155,10 @@ RuleResult marker_unique(Context& context) {
     }
     const auto [before, added] = first.try_emplace(*marker.id, &marker);
     if (added || place(*before->second) == place(marker)) continue;
-    findings.push_back(finding_at(context, marker.access.instruction, Severity::info, Tier::proved,
-                                  fmt::format("marker {} also stands in line {}", *marker.id,
-                                              line_of(context, before->second->access.instruction)),
-                                  "give every place its own id"));
+    findings.push_back(finding_at(
+        context, marker.access.instruction, Severity::info, Tier::proved,
+        fmt::format("marker {} is also in line {}", *marker.id, line_of(context, before->second->access.instruction)),
+        "give every place its own id"));
   }
   if (findings.empty() && open) return undecided("the id of a marker is computed at run time");
   return advise(std::move(findings), plural(found.markers.size(), "marker") + ", no number twice",

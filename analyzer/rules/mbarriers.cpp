@@ -183,9 +183,9 @@ void MbarrierProtocol::judge_uninitialised() {
       }
     if (reaches) continue;
     report(id, Tier::proved,
-           fmt::format("expected an mbarrier that mbarrier.init has made, found {} as it is",
+           fmt::format("expected an mbarrier that mbarrier.init has initialised, found {} uninitialised",
                        analyses_->domain().describe(base)),
-           "initialise it in one thread, and let the block pass a barrier");
+           "initialise it in one thread, then pass a barrier with the block");
   }
 }
 
@@ -273,15 +273,15 @@ void MbarrierProtocol::judge_phase_of_loop(const Mbarrier& barrier, const Use& w
   }
   const Use& arrival = *arrives(loop);
   const bool is_parity = is_by_parity(wait.instruction);
-  Finding& finding = report(
-      wait.instruction, Tier::likely,
-      fmt::format("every turn of the loop waits for the same {}, but line {} arrives in every turn: from the {} turn "
-                  "on this waits for a phase that is over",
-                  is_parity ? "parity" : "token", line_of(*context_, arrival.instruction),
-                  is_parity ? "second" : "third"),
-      is_parity ? "flip the parity in every turn" : "wait with the token of this turn's arrival");
+  Finding& finding =
+      report(wait.instruction, Tier::likely,
+             fmt::format("every iteration of the loop waits for the same {}, but line {} arrives in every iteration: "
+                         "from the {} iteration on this waits for a phase that is over",
+                         is_parity ? "parity" : "token", line_of(*context_, arrival.instruction),
+                         is_parity ? "second" : "third"),
+             is_parity ? "flip the parity in every iteration" : "wait with the token of this iteration's arrival");
   finding.path.push_back({function_->instructions[arrival.instruction].at, "the arrival"});
-  finding.assumptions.push_back("every turn completes one phase");
+  finding.assumptions.push_back("every iteration completes one phase");
 }
 
 // The loop that does nothing but wait: left only where the wait says that the phase is over.
@@ -315,15 +315,16 @@ void MbarrierProtocol::judge_deadlock(const Mbarrier& barrier, const Use& wait) 
     if (analyses_->loops().contains(spin, block) || !analyses_->dominators().dominates(header, block)) return;
     if (!first) first = &use;
   }
-  Finding& finding =
-      report(wait.instruction, Tier::likely,
-             first ? fmt::format("this waits for phase 0, and all arrivals are behind it, the first in line {}: no "
-                                 "thread gets there",
-                                 line_of(*context_, first->instruction))
-                   : "this waits for phase 0, and nothing in the kernel arrives",
-             "arrive first, or let another thread arrive that does not wait");
+  Finding& finding = report(
+      wait.instruction, Tier::likely,
+      first
+          ? fmt::format(
+                "this waits for phase 0, and all arrivals come after it, the first in line {}, which no thread reaches",
+                line_of(*context_, first->instruction))
+          : "this waits for phase 0, and nothing in the kernel arrives",
+      "arrive first, or let another thread arrive that does not wait");
   if (first) finding.path.push_back({function_->instructions[first->instruction].at, "an arrival"});
-  finding.assumptions.push_back("control gets here");
+  finding.assumptions.push_back("control reaches this instruction");
 }
 
 // How many arrivals the threads of the block make there; nothing where that is not known.
@@ -370,12 +371,11 @@ void MbarrierProtocol::judge_arrivals(const Mbarrier& barrier) {
   if (!init || !wait || total == 0) return;
   const auto count = constant_at(*context_, function_->instructions[init->instruction].first_operand + 1);
   if (!count || *count <= total || *count > kMaxArrivals) return;
-  Finding& finding =
-      report(init->instruction, Tier::proved,
-             fmt::format("expected a count of at most {}, found {}: so many arrivals the block makes, and "
-                         "the wait in line {} never ends",
-                         total, *count, line_of(*context_, wait->instruction)),
-             "count the arrivals of one phase");
+  Finding& finding = report(
+      init->instruction, Tier::proved,
+      fmt::format("expected a count of at most {}, the arrivals of the block, found {}: the wait in line {} never ends",
+                  total, *count, line_of(*context_, wait->instruction)),
+      "count the arrivals of one phase");
   finding.path.push_back({function_->instructions[wait->instruction].at, "the wait"});
 }
 

@@ -579,7 +579,7 @@ bool RaceSearch::judge_iteration(size_t first, size_t second, LoopIteration firs
           fmt::format("the block has at least {} threads in {}", std::max(one.tid[d], other.tid[d]) + 1, "xyz"[d]));
   if (!same_iteration) finding.assumptions.push_back("the loop runs another iteration");
   if (!x.unknown_uniform.empty() || !y.unknown_uniform.empty())
-    finding.assumptions.push_back("control gets to both accesses");
+    finding.assumptions.push_back("control reaches both accesses");
   if (has_volatile)
     finding.assumptions.push_back("the two are meant to come in an order, which volatile does not keep");
   if (x.is_bounded || y.is_bounded) finding.assumptions.push_back("the bounds on the way let both threads through");

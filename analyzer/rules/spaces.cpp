@@ -234,7 +234,7 @@ RuleResult space_mismatch(Context& context) {
       const bool fits = is_of_cluster || (is_foreign && (used == Space::global || used == Space::generic));
       has_foreign = has_foreign || is_foreign;
       if (open.empty() && !fits)
-        open = fmt::format("what memory the address in line {} is of is not seen on every path",
+        open = fmt::format("the memory that the address in line {} points to is not known on every path",
                            line_of(context, access.instruction));
     }
     if (!space || (fact.may_be_direct && fact.may_be_generic)) continue;
@@ -287,7 +287,7 @@ RuleResult double_cvta(Context& context) {
                                     instruction.to_space
                                         ? "expected a generic address, found one that is converted already"
                                         : "expected an address of one space, found one that is generic already",
-                                    "use the address as it is"));
+                                    "use the address without the conversion"));
       return;
     }
     if (!instruction.to_space) return;

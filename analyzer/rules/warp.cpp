@@ -186,7 +186,7 @@ Finding lane_finding(Context& context, ptx::InstructionId id, const WarpArrivals
                  fmt::format("lane {} of warp {} {}", lane, warp.first_thread / 32, text), std::move(remedy));
   finding.witness = witness_of(context, warp.first_thread + lane);
   if (!is_exact) finding.assumptions.push_back("the block is one row with that many threads");
-  if (!warp.certain) finding.assumptions.push_back("control gets here");
+  if (!warp.certain) finding.assumptions.push_back("control reaches this instruction");
   return finding;
 }
 
@@ -234,18 +234,18 @@ RuleResult warp_mask(Context& context) {
         if (const uint32_t unnamed = lanes.arrive & ~mask) {
           findings.push_back(lane_finding(context, id, lanes, unnamed,
                                           fmt::format("runs this, but the member mask {:#010x} does not name it", mask),
-                                          "name every lane that gets here in the mask", Severity::high));
+                                          "name every lane that arrives here in the mask", Severity::high));
           return true;
         }
         const uint32_t missing = mask & (lanes.stay | (instruction.op == Op::shfl ? lanes.leave : 0));
         if (!missing || has_partner(context, id)) return false;
         findings.push_back(
             lane_finding(context, id, lanes, missing,
-                         fmt::format("is named by the member mask {:#010x}, but does not get here", mask),
+                         fmt::format("is named by the member mask {:#010x}, but does not arrive here", mask),
                          "move the collective out of the branch, or name only the lanes that take it", Severity::high));
         return true;
       },
-      "every mask names exactly the lanes that get there, or end and are not waited for");
+      "every mask names exactly the lanes that arrive or have exited");
 }
 
 // F067. A lane that has ended has no value to read and no vote to give.

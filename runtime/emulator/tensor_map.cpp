@@ -215,10 +215,11 @@ void store_tensor_map(const TensorMap& map, std::span<uint8_t, kTensorMapBytes> 
 Result<TensorMap> decode_tensor_map(std::span<const uint8_t, kTensorMapBytes> bytes) {
   uint64_t mark = 0;
   std::memcpy(&mark, bytes.data(), sizeof mark);
-  if (mark != kMark) return fail("no tensor map is here", "", "make one with emulator::encode(TensorMap)");
+  if (mark != kMark)
+    return fail("there is no tensor map at this address", "", "make one with emulator::encode(TensorMap)");
   const auto stored = bytes.subspan(sizeof mark, sizeof(TensorMap));
   if (!has_valid_fields(stored))
-    return fail("a tensor map with a field that no encoding has", "", "change it with tensormap.replace alone");
+    return fail("a tensor map with a field that no encoding has", "", "change tensor maps only with tensormap.replace");
   TensorMap map;
   std::memcpy(&map, stored.data(), sizeof map);
   return map;
@@ -287,7 +288,7 @@ Result<std::vector<TensorPoint>> tensor_rows(const TensorMap& map, TensorMode mo
                                              std::span<const int32_t> coordinates, std::span<const uint16_t> offsets) {
   const bool im2col = mode >= TensorMode::im2col;
   if (im2col != map.is_im2col)
-    return fail(im2col ? "an im2col copy of a map that is made for tiles" : "a tiled copy of a map of im2col");
+    return fail(im2col ? "an im2col copy with a tiled map" : "a tiled copy with an im2col map");
   if (mode == TensorMode::rows && (map.rank != 2 || map.box[1] != 1))
     return fail(
         fmt::format("four rows of a tensor of rank {} whose box has {} rows: expected 2 and 1", map.rank, map.box[1]));
@@ -306,7 +307,8 @@ Result<std::vector<TensorPoint>> tensor_rows(const TensorMap& map, TensorMode mo
   PixelIterator pixels{map, corner, only_w ? 1u : map.rank - 2u, only_w && !offsets.empty() ? offsets[1] : 0};
   const unsigned halo = only_w && !offsets.empty() ? offsets[0] : 0;
   if (halo && mode == TensorMode::im2col_w_128)
-    return fail(fmt::format("wHalo is {}: where the halos of each 32 pixels lie the ISA says in a figure only", halo));
+    return fail(fmt::format(
+        "wHalo {} is not emulated: the ISA shows the place of the halo of each 32 pixels in a figure only", halo));
   pixels.base[pixels.w] += pixels.shift;
   for (unsigned i = pixels.w; i < pixels.end(); ++i)
     if ((pixels.base[i] < pixels.lower(i) && !only_w) || pixels.base[i] > pixels.upper(i))
@@ -324,8 +326,8 @@ Result<std::vector<TensorPoint>> tensor_rows(const TensorMap& map, TensorMode mo
     next[pixels.w] += map.element_stride[pixels.w];
     if (next[pixels.w] > pixels.upper(pixels.w))
       return fail(
-          fmt::format("wHalo is {}, and the row ends {} pixels behind the last one: which pixels follow the ISA "
-                      "says in a figure only",
+          fmt::format("wHalo is {}, and the row ends {} pixels after the last one: the ISA shows which pixels follow "
+                      "in a figure only",
                       halo, i));
     rows.push_back(next);
   }

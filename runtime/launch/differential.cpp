@@ -187,7 +187,7 @@ std::string first_difference(const Run& a, std::string_view where_a, const Run& 
 Differential compare_with_gpu(const ptx::Module& module, ptx::FunctionId kernel, const flow::LaunchFacts* facts) {
   // The process has only one primary context: nothing can run after a fault.
   static std::atomic<bool> context_is_lost = false;
-  if (context_is_lost) return not_run("the GPU's context died of an earlier kernel");
+  if (context_is_lost) return not_run("an earlier kernel destroyed the GPU's context");
   const ptx::Function& function = module.functions[kernel];
   auto opened = driver::Driver::open();
   if (!opened) return not_run(opened.error().error.what);

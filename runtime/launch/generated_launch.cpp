@@ -157,12 +157,12 @@ Result<GeneratedLaunch> generate_launch(const ptx::Module& module, const ptx::Fu
       size_bytes = given.empty() ? kDefaultBufferBytes : given.size();
     }
     if (offset + value_bytes > out.value.size()) {
-      refused = Error{fmt::format("'{}' has {} bytes, and what is to lie at {} of it {}", out.name, out.value.size(),
-                                  offset, value_bytes),
+      refused = Error{fmt::format("'{}' has {} bytes, too few for an object at offset {} of {} bytes", out.name,
+                                  out.value.size(), offset, value_bytes),
                       {},
                       {}};
     } else if (size_bytes > kLargestBufferBytes) {
-      refused = Error{fmt::format("a buffer of {} bytes is more than a launch is made up with, {}", size_bytes,
+      refused = Error{fmt::format("a buffer of {} bytes exceeds the limit of a generated launch, {} bytes", size_bytes,
                                   kLargestBufferBytes),
                       {},
                       {}};

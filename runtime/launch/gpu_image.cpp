@@ -117,7 +117,7 @@ Result<void> GpuImage::bind(driver::CuModule module, const std::string& name) co
   if (api.module_get_texture == nullptr || api.module_get_surface == nullptr || api.texture_set_array == nullptr ||
       api.texture_set_address_mode == nullptr || api.texture_set_filter_mode == nullptr ||
       api.texture_set_flags == nullptr || api.texture_set_border == nullptr || api.surface_set_array == nullptr)
-    return fail("the driver has no textures by name", name, "pass a handle");
+    return fail("the driver cannot bind textures by name", name, "pass a handle");
   if (array_ == nullptr) return fail("a buffer has no name on a GPU", name, "pass its handle");
   if (const auto current = context_->make_current(); !current) return current;
   if (spec_.use == ImageUse::surface) {

@@ -97,7 +97,7 @@ Result<ImageSpec> parse_image_spec(ImageUse use, std::string_view list) {
                        (use != ImageUse::surface && parse_sampling(word, spec.sampling));
     if (!known)
       return fail(
-          fmt::format("'{}': '{}' is no word of a {}", list, word,
+          fmt::format("'{}': '{}' is not a word of a {}", list, word,
                       use == ImageUse::texture   ? "texture"
                       : use == ImageUse::surface ? "surface"
                                                  : "sampler"),

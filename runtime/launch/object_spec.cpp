@@ -49,7 +49,7 @@ Result<ObjectSpec> parse_object_spec(std::string_view text) {
     return ObjectSpec{*map};
   }
   if (kind != "tex" && kind != "surf" && kind != "sampler")
-    return fail(fmt::format("'{}' is no object of a launch", text), "",
+    return fail(fmt::format("'{}' is not an object of a launch", text), "",
                 "give tex:LIST, surf:LIST, sampler:LIST or tensor:LIST");
   auto image = parse_image_spec(kind == "tex"    ? ImageUse::texture
                                 : kind == "surf" ? ImageUse::surface

@@ -219,13 +219,13 @@ rules::Replay Replayer::run() {
     return {Outcome::confirmed, std::move(what)};
   }
   if (observed_.witness_run_count > 0)
-    return {Outcome::refuted, fmt::format("{} ran clean in which {} came to its line as the witness says",
+    return {Outcome::refuted, fmt::format("{} ran clean although {} reached its line as the witness says",
                                           plural(observed_.witness_run_count, "launch", "launches"),
                                           names_two(*witness()) ? "its threads" : "its thread")};
-  std::string what =
-      fmt::format("{} generated launches did not show it{}; {}", kVariants,
-                  witness() != nullptr ? ", nor as many with the witness's threads" : "",
-                  observed_.has_reached ? "its line was reached, not as the witness says" : "none reached its line");
+  std::string what = fmt::format(
+      "{} generated launches did not show it{}; {}", kVariants,
+      witness() != nullptr ? ", nor as many with the witness's threads" : "",
+      observed_.has_reached ? "its line was reached, but not as the witness says" : "none reached its line");
   if (observed_.other_first)
     what += fmt::format("; another fault comes first, {}", text_of_other(*observed_.other_first));
   return {observed_.has_reached ? Outcome::reached : Outcome::unreached, std::move(what)};

@@ -58,7 +58,7 @@ Result<TensorMap> parse_tensor_spec(std::string_view list) {
       size_t& count = word.starts_with("box") ? box_rank : rank;
       count = word.starts_with("box") ? parse_size(word.substr(3), map.box) : parse_size(word, map.size);
       if (count == 0)
-        return fail(fmt::format("'{}': '{}' is no word of a tensor map", list, word), "",
+        return fail(fmt::format("'{}': '{}' is not a word of a tensor map", list, word), "",
                     "give a type (u8 u16 u32 s32 u64 s64 f16 bf16 f32 f64), a size such as 64x64, a box such as "
                     "box16x64, swizzle32, swizzle64 or swizzle128");
     }

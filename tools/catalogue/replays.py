@@ -33,7 +33,7 @@ import recall
 OUTCOMES = ("confirmed", "refuted", "reached", "unreached", "not run")
 BEHIND = "past another fault"  # the text of runtime/launch/replay.cpp
 GOLDEN = re.compile(r": (\d+) kernels?, (\d+) golden launch")
-NONE_GOLDEN = re.compile(r": no golden outputs of (\S+): (.*)")
+NONE_GOLDEN = re.compile(r": no golden outputs for (\S+): (.*)")
 # The parts of a reason that differ between files, for kernels without golden launches.
 OWN = re.compile(r"0x[0-9a-f]+|'[^']*'( \+ \d+)?|%\w+|line \d+ \([^)]*\)|\b\d+\b")
 
@@ -151,7 +151,7 @@ def count_golden(arguments, files, pool):
         kernels += int(summary[1])
         launches += int(summary[2])
         for kernel, reason in NONE_GOLDEN.findall(said):
-            reason = reason.replace("; a launch file (--launch) says what it needs", "")
+            reason = reason.replace("; describe the launch in a launch file (--launch)", "")
             why[re.sub(OWN, "…", reason)] += 1
             notes.append(f"{path}\t{kernel}\t{reason}")
     print(f"{kernels} kernels, {kernels - why.total()} of them with a golden launch, {launches} golden launches; "

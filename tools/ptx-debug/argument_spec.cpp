@@ -213,7 +213,7 @@ Result<ArgumentSpec> parse_argument_spec(std::string_view spec) {
     }
   }
   return fail(
-      fmt::format("'{}' is no argument", spec), "",
+      fmt::format("'{}' is not an argument", spec), "",
       "give u32:5, s64:-1, f32:1.5, b8:ff and so on, or in:FILE, inout:FILE:OUT, out:BYTES:OUT, mapped:BYTES:OUT, "
       "uninit:BYTES:OUT, zero:BYTES, hex:00ff, bytes:00ff, struct:SPEC,SPEC..., tex:LIST:FILE, surf:LIST:FILE:OUT, "
       "sampler:LIST, tensor:LIST:FILE");

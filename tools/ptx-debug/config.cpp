@@ -79,7 +79,7 @@ std::string untrusted_reason(const RegularFile& file) {
     return fmt::format("it belongs to user {}, and neither to you (user {}) nor to root", file.owner, user);
   // By convention a user's private group has the number of the user.
   if ((file.mode & S_IWGRP) != 0 && file.group != user) return fmt::format("its group {} may write it", file.group);
-  if ((file.mode & S_IWOTH) != 0) return "everybody may write it";
+  if ((file.mode & S_IWOTH) != 0) return "every user may write it";
   return "";
 }
 

@@ -87,7 +87,7 @@ Result<container::Contents> read_contents(const std::string& path) {
   if (!bytes) return tl::unexpected(bytes.error());
   auto contents = container::read_images(std::move(*bytes), path);
   if (contents && contents->images.size() == 1 && is_binary(contents->images.front().text))
-    return fail("no PTX: a binary file, and none that PTX is found in", path,
+    return fail("no PTX: a binary file of an unknown kind", path,
                 "give PTX, a fat binary, an executable, an object or a static library");
   return contents;
 }
@@ -156,7 +156,7 @@ std::vector<Input> ImageReader::next() {
              folder_,
              Error{fmt::format("no PTX in any of the {} files below it", passed_over_count_), folder_, {}}});
       } else if (passed_over_count_ != 0) {
-        complain(fmt::format("{}: {} with PTX, {} passed over", folder_, plural(found_count_, "file"),
+        complain(fmt::format("{}: {} with PTX, {} skipped", folder_, plural(found_count_, "file"),
                              plural(passed_over_count_, "other")));
       }
       folder_.clear();

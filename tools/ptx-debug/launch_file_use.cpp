@@ -27,7 +27,7 @@ std::string mismatch(const ptx::Variable& parameter, const flow::ParameterFacts&
     return fmt::format("'hex' of {}, the parameter has {}", plural(facts.content.size(), "byte"), size_bytes);
   if (const uint64_t value_bytes = bytes_of_object(facts.object); value_bytes > size_bytes)
     return fmt::format("'object' of {}, the parameter has {}", plural(value_bytes, "byte"), size_bytes);
-  if (!facts.members.empty() && !parameter.is_array) return "'members', and is no aggregate";
+  if (!facts.members.empty() && !parameter.is_array) return "'members', but is not an aggregate";
   for (const flow::MemberFacts& member : facts.members) {
     const uint64_t value_bytes = member.object.empty() ? address_bits / 8 : bytes_of_object(member.object);
     if (member.offset + value_bytes > size_bytes)
@@ -74,10 +74,10 @@ void LaunchFileUse::check_variables(const ptx::Module& module, const flow::Launc
       complain(fmt::format("launch file: {} has no variable '{}'{}", module.path, name, did_you_mean(name, known)));
     } else if (const bool is_opaque = ptx::kind(found->type) == ptx::TypeKind::opaque;
                is_opaque == promised.object.empty()) {
-      complain(
-          fmt::format("launch file: variable '{}' wants {}", name, is_opaque ? "an 'object'" : "'hex', no 'object'"));
+      complain(fmt::format("launch file: variable '{}' needs {}", name,
+                           is_opaque ? "an 'object'" : "'hex' instead of 'object'"));
     } else if (promised.content.size() > found->size_bytes && promised.object.empty()) {
-      complain(fmt::format("launch file: variable '{}' has 'hex' of {}, and is of {}", name,
+      complain(fmt::format("launch file: variable '{}' has 'hex' of {}, more than its {}", name,
                            plural(promised.content.size(), "byte"), found->size_bytes));
     }
   }

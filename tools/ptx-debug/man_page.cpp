@@ -44,9 +44,9 @@ std::string man_page(const std::vector<VerbFlags>& verbs, const std::string& sum
       ".TP\n64\nwrong usage\n"
       ".SH ENVIRONMENT\n.TP\nNO_COLOR\nnot empty: no colour, unless \\-\\-color says always\n"
       ".SH FILES\n.TP\n{}\noptions of \\fBanalyze\\fR as \\fIname\\fR = \\fIvalue\\fR, in the working folder or above "
-      "it up to the top of its git repository. It is taken where you or root own it and nobody else may write it, and "
-      "then sets no programs and no outputs, and reads files of the repository only; a file that \\-\\-config names "
-      "may set everything.\n",
+      "it up to the top of its git repository. The file is used only if you or root own it and no other user may write "
+      "it. It cannot set programs or outputs, and it reads files of the repository only. A file that \\-\\-config "
+      "names may set everything.\n",
       roff(kConfigName));
   return out;
 }

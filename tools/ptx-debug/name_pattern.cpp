@@ -12,7 +12,7 @@ Result<NamePattern> NamePattern::parse(std::string_view option, const std::strin
   try {
     pattern.regex_ = std::regex(text, std::regex::ECMAScript | kWithoutRecursion);
   } catch (const std::regex_error& error) {
-    return fail(fmt::format("{}: '{}' is no regular expression: {}", option, text, error.what()));
+    return fail(fmt::format("{}: '{}' is not a regular expression: {}", option, text, error.what()));
   }
   return pattern;
 }

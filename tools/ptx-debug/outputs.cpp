@@ -26,7 +26,7 @@ std::optional<std::string> fault(std::span<const Output> outputs, std::span<cons
   for (size_t i = 0; i < outputs.size(); ++i) {
     const auto& [option, path] = outputs[i];
     for (const std::string& input : inputs) {
-      if (is_same_file(path, input)) return fmt::format("{}: '{}' is read, and would be replaced", option, path);
+      if (is_same_file(path, input)) return fmt::format("{}: '{}' is an input and would be overwritten", option, path);
     }
     for (const auto& [other, other_path] : outputs.first(i)) {
       if (is_same_file(path, other_path)) return fmt::format("{} and {} both name '{}'", other, option, path);

@@ -86,7 +86,7 @@ std::string without_prefix(std::string text) {
   constexpr std::string_view kName = "ptx-debug: ";
   if (text.starts_with(kName)) text.erase(0, kName.size());
   text.erase(text.find_last_not_of('\n') + 1);
-  return text.empty() ? "its process ended without a word" : text;
+  return text.empty() ? "its process ended without a result" : text;
 }
 
 }  // namespace

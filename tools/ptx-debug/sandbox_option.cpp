@@ -10,8 +10,8 @@ namespace ptxkit::tools {
 
 void add_sandbox(Verb& verb, SandboxOption& option) {
   verb.option("--sandbox", option.when,
-              "before a text is read, give up new files but the outputs, programs and sockets: auto (default), where "
-              "the kernel can; require, or fail; off")
+              "before reading a text, give up sockets, programs and new files except the outputs; auto (default): "
+              "where the kernel can; require: or fail; off")
       .type_name("auto|require|off");
 }
 

@@ -331,17 +331,17 @@ Result<void> apply_found_config(CLI::App& verb) {
   const FoundConfig found = find_config();
   if (found.path.empty()) return {};
   if (!found.refusal.empty()) {
-    complain(fmt::format("{} is not taken: {}; give it by --config to take it", found.path, found.refusal));
+    complain(fmt::format("{} is ignored: {}; to use it, name it with --config", found.path, found.refusal));
     return {};
   }
   const auto left_out = apply_config(verb, found);
   if (!left_out) return tl::unexpected(left_out.error());
   complain(fmt::format("options from {}{}", found.path,
-                       left_out->empty() ? ""
-                                         : fmt::format(", without {}: a configuration that is found names no programs, "
-                                                       "no outputs and no files outside of its project; give it by "
-                                                       "--config to take it whole",
-                                                       fmt::join(*left_out, ", "))));
+                       left_out->empty()
+                           ? ""
+                           : fmt::format(", without {}: a configuration that is found cannot set programs, outputs or "
+                                         "files outside of its project; to use all of it, name it with --config",
+                                         fmt::join(*left_out, ", "))));
   return {};
 }
 
@@ -362,20 +362,20 @@ void add_analyze(CLI::App& app, Action& action) {
   Verb verb(app, "analyze", "try to refute every kernel of FILE...");
   const auto arguments = std::make_shared<Arguments>();
   add_inputs(verb, arguments->inputs);
-  verb.flag("--falsify", arguments->selection.falsify,
-            "run the whole catalogue; without it the rules of critical and high severity");
+  verb.flag("--falsify", arguments->selection.falsify, "run all rules; default: those of critical and high severity");
   verb.option("--min-score", arguments->minimum_percent, "exit 2 where the score is below N (0 to 100)")
       .type_name("N")
       .check(number(100));
   verb.option("--fail-on", arguments->fail_on,
-              "exit 2, or 3 where it is critical, on a finding at least this severe and this sure, and on nothing "
-              "else but --min-score; none: on no finding")
+              "exit 2, or 3 if it is critical, on a finding of at least this severity and certainty; only --min-score "
+              "counts beside it; none: no finding counts")
       .type_name("SEVERITY[:TIER]");
   verb.option("--json", arguments->json,
-              "JSON to standard output in place of the text, or, with =F or a name in .json, to a file beside it")
+              "write JSON to standard output instead of the text; with =F or a name in .json: to that file, and the "
+              "text as well")
       .type_name("[F]")
       .check(file_name());
-  verb.option("--format", arguments->format, "what standard output gets; github means annotations of GitHub Actions")
+  verb.option("--format", arguments->format, "format of standard output; github: annotations of GitHub Actions")
       .type_name("text|json|sarif|github");
   verb.option("--html", arguments->html, "write the report as one HTML file as well").type_name("F").check(file_name());
   verb.option("--sarif", arguments->sarif, "write SARIF 2.1.0 to F as well").type_name("F").check(file_name());
@@ -383,15 +383,15 @@ void add_analyze(CLI::App& app, Action& action) {
       .type_name("F")
       .check(file_name());
   verb.option("--write-baseline", arguments->write_baseline,
-              "list in F the findings of this run, for --baseline of later ones")
+              "write the findings of this run to F, for --baseline of later runs")
       .type_name("F")
       .check(file_name());
-  verb.option("--color", arguments->colour, "of the text; auto: on a terminal, unless NO_COLOR is set")
+  verb.option("--color", arguments->colour, "colour the text; auto: on a terminal, unless NO_COLOR is set")
       .type_name("auto|always|never");
   verb.option("--profile", arguments->profile,
               "root-cause: F021, F081 and F082 judge the alignment of each site; pattern: every site is critical")
       .type_name("root-cause|pattern");
-  verb.option("--evidence", arguments->evidence, "a further evidence file, beside those in the program")
+  verb.option("--evidence", arguments->evidence, "one more evidence file, in addition to those in the program")
       .type_name("F")
       .repeated();
   verb.option("--select", arguments->selection.select, "run only these rules (ids or names, separated by commas)")
@@ -418,22 +418,23 @@ void add_analyze(CLI::App& app, Action& action) {
       .type_name("F")
       .repeated();
   verb.option("--source-root", arguments->source_roots,
-              "show source lines from below DIR too, beside the folder of the PTX and the working folder")
+              "also show source lines of files below DIR; always shown: those below the folder of the PTX and the "
+              "working folder")
       .type_name("DIR")
       .repeated();
   verb.option("--ptxas", arguments->ptxas, "an assembler to ask for the registers of each kernel (F092)")
       .type_name("PROGRAM");
-  verb.flag("--release", arguments->release, "the kernels are built for use: F096 asks for no debug buffer");
+  verb.flag("--release", arguments->release, "the kernels are a release build: F096 requires no debug buffer");
   verb.flag("--differential", arguments->differential,
             "run every kernel on generated inputs in several ways and compare the results (F084)");
-  verb.flag("--replay", arguments->replay, "run on the emulator what rules say of high and critical findings");
-  verb.flag("-v,--verbose", arguments->verbose, "also notes, and the verdict of every rule");
+  verb.flag("--replay", arguments->replay, "replay high and critical findings on the emulator");
+  verb.flag("-v,--verbose", arguments->verbose, "also print notes, and the verdict of every rule");
   verb.option(
           "--config", arguments->config,
-          fmt::format("options from F, in place of the nearest {} of the project that this folder is in", kConfigName))
+          fmt::format("read options from F instead of the nearest {} of the project around this folder", kConfigName))
       .type_name("F")
       .check(file_name());
-  verb.flag("--no-config", arguments->no_config, "options from the command line alone");
+  verb.flag("--no-config", arguments->no_config, "use only options of the command line");
   verb.callback([arguments, verb, &action] {
     action = [arguments, verb] { return analyze_configured(verb.app(), *arguments); };
   });

@@ -27,7 +27,7 @@ int complete(const CLI::App& app, const std::string& shell) {
 }  // namespace
 
 void add_completion(CLI::App& app, Action& action) {
-  Verb verb(app, "completion", "a script with which a shell completes verbs, options and values");
+  Verb verb(app, "completion", "print a script that completes verbs, options and values in a shell");
   const auto shell = std::make_shared<std::string>();
   verb.option("SHELL", *shell, "bash, fish or zsh")
       .required()
@@ -36,7 +36,7 @@ void add_completion(CLI::App& app, Action& action) {
 }
 
 void add_man(CLI::App& app, Action& action) {
-  Verb verb(app, "man", "the manual page, for man(1)");
+  Verb verb(app, "man", "print the manual page, for man(1)");
   verb.callback(
       [&app, &action] { action = [&app] { return print_or_fail(man_page(flag_tree(app), summary_of(app))); }; });
 }

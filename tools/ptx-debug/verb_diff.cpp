@@ -86,10 +86,10 @@ int diff(const std::string& first, const std::string& second, const SandboxOptio
 }  // namespace
 
 void add_diff(CLI::App& app, Action& action) {
-  Verb verb(app, "diff", "what B does differently from A, names and source positions apart");
+  Verb verb(app, "diff", "show what B does differently from A, apart from names and source positions");
   const auto words = std::make_shared<std::pair<std::string, std::string>>();
   const auto sandbox = std::make_shared<SandboxOption>();
-  verb.option("A", words->first, "PTX, or what holds PTX; - is standard input").required();
+  verb.option("A", words->first, "PTX, or a file that contains PTX; - is standard input").required();
   verb.option("B", words->second, "the same").required();
   add_sandbox(verb, *sandbox);
   verb.callback(

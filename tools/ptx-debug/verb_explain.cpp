@@ -38,7 +38,7 @@ int explain(const std::vector<std::string>& words) {
 }  // namespace
 
 void add_explain(CLI::App& app, Action& action) {
-  Verb verb(app, "explain", "what a rule says, why, how it is proved, and what to do");
+  Verb verb(app, "explain", "explain a rule: what it says, why, how it is proved, and what to do");
   const auto words = std::make_shared<std::vector<std::string>>();
   verb.option("RULE", *words, "ids or names, such as F081 or UnalignedMemoryAccess").required();
   verb.callback([words, &action] { action = [words] { return explain(*words); }; });

@@ -243,7 +243,7 @@ std::string golden_test(const ptx::Module& module, const ptx::Function& kernel, 
 std::string static_test(const emulator::EntryInfo& entry, size_t index) {
   const auto three = [](const std::array<uint32_t, 3>& values) { return fmt::format("{}", fmt::join(values, ", ")); };
   std::string out = fmt::format(
-      "TEST(Static{}, TheEntryIsWhatItWas) {{\n  ptxkit::emulator::Device device;\n  const auto program = "
+      "TEST(Static{}, EntryIsUnchanged) {{\n  ptxkit::emulator::Device device;\n  const auto program = "
       "ptxkit::emulator::Program::load_text(device, ptx_text(), ptx_path());\n  ASSERT_TRUE(program) << "
       "program.error().message();\n  const auto entry = program->entry({});\n  ASSERT_TRUE(entry) << "
       "entry.error().message();\n",
@@ -346,7 +346,7 @@ int generate(const GenerateWords& words) {
   auto image = read_one_image(words.file);
   if (!image) return fail_with(image.error(), rules::Status::unreadable);
   if (image->name != words.file)
-    return fail_with({"the PTX is inside of another file, and the test loads it as text", image->name,
+    return fail_with({"the PTX is inside another file, but the test loads it as text", image->name,
                       "write it to a file with 'ptx-debug print --raw'"},
                      rules::Status::unreadable);
   std::vector<rules::LaunchSet> launches;
@@ -374,9 +374,8 @@ int generate(const GenerateWords& words) {
 
   const std::string path = words.file == "-" ? "kernel.ptx" : std::filesystem::absolute(words.file).string();
   std::string out = fmt::format(
-      "// Written by ptx-debug gen-fkr from {} (XXH128 {}): what it is, what the rules say of it, and what it\n// "
-      "computes "
-      "from generated inputs. FKR_PTX names another file to hold to that.\n",
+      "// Written by ptx-debug gen-fkr from {} (XXH128 {}): checks its entries, its findings, and what it\n// computes "
+      "from generated inputs. FKR_PTX names another file to test.\n",
       printable(std::filesystem::path(words.file).filename().string()), report::xxh128_hex(module.text));
   out +=
       "#include <algorithm>\n#include <array>\n#include <cstdlib>\n#include <cstring>\n#include <span>\n#include "
@@ -385,7 +384,7 @@ int generate(const GenerateWords& words) {
   out += fmt::format("\nnamespace {{\n\nconstexpr const char* kPtxPath = {};\nconstexpr uint64_t kMaxSteps = {};\n\n{}",
                      string_literal(path), kMaxSteps, kHelpers);
   out += fmt::format(
-      "TEST(Static, TheRulesSayWhatTheySaid) {{\n  ptxkit::report::AnalysisOptions options;\n  options.rules.evidence "
+      "TEST(Static, FindingsAreUnchanged) {{\n  ptxkit::report::AnalysisOptions options;\n  options.rules.evidence "
       "= "
       "&ptxkit::rules::shipped_evidence();\n  const auto analysis = ptxkit::report::analyze(ptx_text(), ptx_path(), "
       "options);\n  ASSERT_TRUE(analysis.score);\n  EXPECT_EQ(analysis.critical_count(), {}u);\n  "
@@ -410,8 +409,8 @@ int generate(const GenerateWords& words) {
     }
     if (tests.empty()) {
       const auto object = all_facts.front() == nullptr ? use_of_object(module, function) : std::nullopt;
-      complain(fmt::format("{}: no golden outputs of {}: {}", words.file, function.name,
-                           object ? *object : why + "; a launch file (--launch) says what it needs"));
+      complain(fmt::format("{}: no golden outputs for {}: {}", words.file, function.name,
+                           object ? *object : why + "; describe the launch in a launch file (--launch)"));
     } else {
       out += fmt::format(
           "template <class Backend>\nclass Golden{0} : public ptxkit::harness::KernelTest<Backend> {{}};\n"
@@ -432,7 +431,7 @@ int generate(const GenerateWords& words) {
 }  // namespace
 
 void add_gen_fkr(CLI::App& app, Action& action) {
-  Verb verb(app, "gen-fkr", "write a GoogleTest that holds FILE to what it is and computes now");
+  Verb verb(app, "gen-fkr", "write a GoogleTest that fails if the entries, findings or results of FILE change");
   const auto words = std::make_shared<GenerateWords>();
   verb.option("FILE", words->file, "PTX file; - is standard input").required();
   verb.option("-o,--output", words->out, "where to write the test; standard output by default")

@@ -9,7 +9,7 @@ namespace ptxkit::tools {
 
 void add_info(CLI::App& app, Action& action) {
   add_description(app, action, "info",
-                  "what a module declares: levels, producer, kernels with their parameters, functions, variables",
+                  "list what a module declares: levels, producer, kernels with their parameters, functions, variables",
                   {inspect::info_text, inspect::info_json});
 }
 

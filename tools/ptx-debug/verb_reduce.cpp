@@ -55,8 +55,8 @@ int fail_with(const Error& error, rules::Status status) {
 
 int reduce_file(const ReduceOptions& options) {
   if (options.command.find("{}") == std::string::npos)
-    return usage_error(
-        "reduce", fmt::format("--when: expected a command with {{}} in the file's place, found '{}'", options.command));
+    return usage_error("reduce", fmt::format("--when: expected a command that contains {{}} for the file, found '{}'",
+                                             options.command));
   const Output output{"-o", options.out};
   if (const auto what = fault({&output, 1}, {&options.file, 1})) return usage_error("reduce", *what);
   if (const auto can = check_writable(options.out); !can) return fail_with(can.error(), rules::Status::unreadable);
@@ -111,8 +111,8 @@ int reduce_file(const ReduceOptions& options) {
   fmt::print(stderr, "{}: {} lines, now {}; the command ran {} times{}\n", printable_path(options.file),
              line_count(text), line_count(reduced->text), reduced->tested_count,
              reduced->is_minimal ? ""
-             : stop              ? "; stopped by a signal, more may go"
-                                 : fmt::format("; stopped after {} s, more may go", options.seconds));
+             : stop              ? "; stopped by a signal, may not be minimal"
+                                 : fmt::format("; stopped after {} s, may not be minimal", options.seconds));
   return 0;
 }
 
@@ -122,20 +122,20 @@ void add_reduce(CLI::App& app, Action& action) {
   Verb verb(app, "reduce", "shrink FILE while a command still fails on it");
   const auto options = std::make_shared<ReduceOptions>();
   verb.option("FILE", options->file, std::string(kOneFile)).required();
-  verb.option("--when", options->command, "shell command; {} stands for the file that it is to judge")
+  verb.option("--when", options->command, "shell command; {} is replaced by the file to test")
       .required()
       .type_name("COMMAND");
-  verb.option("--status", options->status, "exit status that counts as the failure; without it any but 0")
+  verb.option("--status", options->status, "exit status that counts as the failure (default: any but 0)")
       .type_name("N")
       .check(whole_number(255));
-  verb.option("-o,--output", options->out, "where to write what is left; standard output by default")
+  verb.option("-o,--output", options->out, "where to write the reduced text; standard output by default")
       .check(file_name())
       .type_name("OUT");
-  verb.option("--seconds", options->seconds, "stop after so long, with what is found by then (default 600)")
+  verb.option("--seconds", options->seconds, "stop after this many seconds and keep the best text (default 600)")
       .type_name("N")
       .check(whole_number(std::numeric_limits<uint32_t>::max()));
   verb.option("--command-seconds", options->command_seconds,
-              "a run that takes longer is killed, and is no failure (default 10)")
+              "kill a run that takes longer; it counts as no failure (default 10)")
       .type_name("N")
       .check(whole_number(std::numeric_limits<uint32_t>::max()));
   verb.callback([options, &action] { action = [options] { return reduce_file(*options); }; });

@@ -32,7 +32,7 @@ std::string table() {
 }  // namespace
 
 void add_rules(CLI::App& app, Action& action) {
-  Verb verb(app, "rules", "the catalogue, with what this version runs");
+  Verb verb(app, "rules", "list the rules, and which of them this version runs");
   const auto json = std::make_shared<bool>(false);
   verb.flag("--json", *json, "as JSON");
   verb.callback([json, &action] {

@@ -323,7 +323,7 @@ int deliver(const RunReport& report, const KernelRun& run, const RunOptions& opt
     const std::string& path = pieces[i]->output;
     if (path.empty()) continue;
     if (!report.buffers[i]) {
-      complain(fmt::format("{} is not written: the buffer went with its context; mapped:BYTES:OUT survives", path));
+      complain(fmt::format("{} is not written: the buffer was lost with its context; use mapped:BYTES:OUT", path));
       continue;
     }
     const auto& bytes = *report.buffers[i];
@@ -434,10 +434,10 @@ int run_kernel(const RunOptions& options) {
 }  // namespace
 
 void add_run(CLI::App& app, Action& action) {
-  Verb verb(app, "run", "run one kernel of FILE, on the emulator or a GPU, and say what is wrong with it");
+  Verb verb(app, "run", "run one kernel of FILE on the emulator or a GPU and report its faults");
   const auto options = std::make_shared<RunOptions>();
   verb.option("FILE", options->file, std::string(kOneFile)).required();
-  verb.option("--entry", options->entry, "kernel to run; may be left out where there is only one");
+  verb.option("--entry", options->entry, "kernel to run; may be omitted if there is only one");
   verb.option("--grid", options->grid, "blocks: X, X,Y or X,Y,Z (default 1)");
   verb.option("--block", options->block, "threads of a block: X, X,Y or X,Y,Z (default 1)");
   verb.option("--cluster", options->cluster, "blocks of a cluster: X, X,Y or X,Y,Z (default 1)");
@@ -460,19 +460,19 @@ void add_run(CLI::App& app, Action& action) {
       "standard (default: all but leaks and stores), all, none, or a list of bounds, alignment, uninitialised, races, "
       "barriers, outputs, leaks, stores");
   verb.option("--schedule", options->schedule, "in-order (default), random:SEED or adversarial:SEED");
-  verb.option("--max-steps", options->max_steps, "stop after so many warp instructions; 0: no limit")
+  verb.option("--max-steps", options->max_steps, "stop after this many warp instructions; 0: no limit")
       .check(whole_number());
   verb.option("--max-idle-steps", options->max_idle_steps,
-              "stop after so many warp instructions in a row that store to no shared or global memory; 0: no limit "
+              "stop after this many warp instructions in a row without a store to shared or global memory; 0: no limit "
               "(default 536870912)")
       .check(whole_number());
-  verb.option("--heap", options->heap_bytes, "bytes that malloc gives out at a time (default 8388608)")
+  verb.option("--heap", options->heap_bytes, "bytes that malloc may have in use at a time (default 8388608)")
       .check(whole_number());
   verb.option("--printf-fifo", options->print_fifo_bytes,
               "bytes of printed text that are kept, the newest (default 1048576)")
       .check(whole_number());
   verb.option("--deadline", options->deadline_seconds,
-              "give up after so many seconds, write the buffers (cuda: the mapped ones) and exit 3; 0: wait")
+              "give up after this many seconds, write the buffers (cuda: the mapped ones) and exit 3; 0: no limit")
       .check(number());
   verb.option("--threads", options->threads, "blocks to run at the same time (default 1)")
       .check(whole_number(std::numeric_limits<uint32_t>::max()));

@@ -8,7 +8,7 @@ namespace ptxkit::tools {
 
 void add_stats(CLI::App& app, Action& action) {
   add_description(app, action, "stats",
-                  "instruction mix, registers, memory, loops, barriers and accesses of each kernel",
+                  "count instructions, registers, memory, loops, barriers and accesses of each kernel",
                   {inspect::statistics_text, inspect::statistics_json});
 }
 

@@ -178,7 +178,7 @@ void add_trace(CLI::App& app, Action& action) {
   Verb verb(app, "trace", "run a CUDA program, save and analyze every PTX that it loads");
   const auto words = std::make_shared<TraceWords>();
   verb.option("-o,--output", words->folder, "folder for the PTX (default: trace)").type_name("FOLDER");
-  verb.option("PROGRAM", words->program, "the program and its arguments, behind --").required();
+  verb.option("PROGRAM", words->program, "the program and its arguments, after --").required();
   verb.callback([words, &action] { action = [words] { return trace(*words); }; });
 }
 

@@ -243,7 +243,8 @@ void Alignment::judge(size_t index) {
     result.tier = !has_base || (contract.is_declared && domain.base(form.base).kind == Base::Kind::variable)
                       ? Tier::proved
                       : Tier::likely;
-    result.reason = fmt::format("the address is {} modulo {} in every thread that gets here", residue, width);
+    result.reason =
+        fmt::format("the address is {} modulo {} in every thread that reaches this instruction", residue, width);
     Witness witness;
     witness.address = static_cast<uint64_t>(expanded.constant);
     witness.note =
@@ -338,7 +339,7 @@ void Alignment::explain_unaligned_part(const ptx::Access& access, const Form& fo
       if (!possible) continue;
       result.status = AlignmentStatus::refuted;
       result.tier = inside && last && certain ? Tier::proved : Tier::likely;
-      if (!last || !inside) result.assumptions.push_back(fmt::format("the loop gets to iteration {}", k));
+      if (!last || !inside) result.assumptions.push_back(fmt::format("the loop reaches iteration {}", k));
       Witness witness;
       if (thread_0_passes)
         for (auto& place : witness.tid) place = 0;
@@ -434,7 +435,7 @@ bool Alignment::refute_by_thread(const ptx::Access& access, std::span<const flow
       if (!possible) continue;
       result.status = AlignmentStatus::refuted;
       result.tier = certain ? Tier::proved : Tier::likely;
-      if (!certain) result.assumptions.push_back("a thread of that place gets here");
+      if (!certain) result.assumptions.push_back("such a thread reaches this instruction");
       Witness witness;
       witness.note = fmt::format("the address is {} modulo {}", address % width, width);
       if (block == 0) {
@@ -519,7 +520,7 @@ bool Alignment::refute_by_pair(const ptx::Access& access, std::span<const flow::
     witness.other_tid[dimension] = pair->first;
     witness.note = "the addresses of these two threads differ by no multiple of the width: one is misaligned";
     result.witness = std::move(witness);
-    result.assumptions.push_back("both threads get here");
+    result.assumptions.push_back("both threads reach this instruction");
     result.status = AlignmentStatus::refuted;
     result.tier = Tier::likely;
     return true;
@@ -547,7 +548,8 @@ bool Alignment::refute_by_run(const ptx::Access& access, bool may_assume_data, A
   if (turn->byte) witness.note += fmt::format(", where every byte that is loaded is {}", *turn->byte);
   result.witness = std::move(witness);
   if (turn->byte) result.assumptions.push_back(fmt::format("every byte that is loaded is {}", *turn->byte));
-  if (turn->assumed_branch) result.assumptions.push_back("branches that hang on parameters or memory go that way");
+  if (turn->assumed_branch)
+    result.assumptions.push_back("branches that depend on parameters or memory are taken that way");
   result.status = AlignmentStatus::refuted;
   result.tier = Tier::likely;
   return true;

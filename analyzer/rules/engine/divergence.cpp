@@ -128,8 +128,8 @@ std::optional<SplitThreads> find_split(Context& context, flow::ValueId predicate
         const uint32_t needed = std::max(is_true->tid[0], is_false->tid[0]) + 1;
         split.assumptions.push_back(fmt::format("the block has at least {} threads in x", needed));
       }
-      if (!conditions.empty()) split.assumptions.push_back("control gets to the test");
-      if (k > 0) split.assumptions.push_back(fmt::format("the loop gets to iteration {}", k));
+      if (!conditions.empty()) split.assumptions.push_back("control reaches the test");
+      if (k > 0) split.assumptions.push_back(fmt::format("the loop reaches iteration {}", k));
     }
     return split;
   }

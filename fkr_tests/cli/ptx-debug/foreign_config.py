@@ -46,7 +46,7 @@ class Scene:
 def refused(scene, why, where=None):
     """The whole file is ignored: one warning, and otherwise the result of a run without it."""
     code, out, err = analyze(where or scene.project, str(scene.project / "k.ptx"))
-    assert code == 3 and err.count("\n") == 1 and "ptx-debug.conf is not taken: " in err, (code, err)
+    assert code == 3 and err.count("\n") == 1 and "ptx-debug.conf is ignored: " in err, (code, err)
     assert re.search(why, err), err
     assert "suppressed" not in out and "exit 3" in out, out
 
@@ -115,7 +115,7 @@ def check_place(scene):
 
 def check_owner(scene):
     path = scene.config("baseline = known.json\n")
-    for mode, why in ((0o666, "everybody may write it"), (0o646, "everybody may write it")):
+    for mode, why in ((0o666, "every user may write it"), (0o646, "every user may write it")):
         path.chmod(mode)
         refused(scene, why)
     path.chmod(0o644)

@@ -119,7 +119,7 @@ def check_programs(folder):
     assert not os.path.exists(escaped), "the assembler wrote where nothing was named"
     for words in (["analyze", "--differential", f"{INPUTS}/good.ptx"], ["run", "--backend", "cuda", f"{INPUTS}/good.ptx"]):
         code, _, err = run(folder, *words, "--sandbox=require")
-        assert code == 11 and b"may use a GPU, whose driver opens what it likes" in err, (words, code, err)
+        assert code == 11 and b"may use a GPU, whose driver opens files and devices of its own" in err, (words, code, err)
     code, _, err = run(folder, "check", "--sandbox=perhaps", f"{INPUTS}/good.ptx")
     assert code == 64 and b"--sandbox: expected auto, require, off, found 'perhaps'" in err, (code, err)
 

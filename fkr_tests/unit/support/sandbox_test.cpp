@@ -146,7 +146,7 @@ TEST_F(Sandbox, BeginsWhereItIsWantedAndCanBe) {
   EXPECT_EQ(within_process([&] { return missing("auto", "").empty() && is_in_force(); }), 1);
   EXPECT_EQ(within_process([&] { return missing("require", "").empty() && is_in_force(); }), 1);
   EXPECT_EQ(begin_sandbox("auto", {}, "--gpu").value_or(""),
-            "no sandbox: --gpu may use a GPU, whose driver opens what it likes");
+            "no sandbox: --gpu may use a GPU, whose driver opens files and devices of its own");
   EXPECT_EQ(missing("require", "--gpu"), "refused");
   EXPECT_FALSE(sandbox_fault("auto"));
   EXPECT_EQ(sandbox_fault("on").value_or(""), "--sandbox: expected auto, require, off, found 'on'");

@@ -284,7 +284,7 @@ const Image* Memory::image(uint64_t handle) const {
 
 Result<void> check_image(ImageUse use, const ImageDescription& description) {
   if (use == ImageUse::surface && (description.shape == ImageShape::buffer || description.shape >= ImageShape::cube))
-    return fail("a surface has the shape of a line, a plane, a volume, or layers of lines or planes");
+    return fail("a surface is 1D, 2D or 3D, or has 1D or 2D layers");
   const bool layered = description.shape >= ImageShape::one_dim_array;
   const bool line = description.shape <= ImageShape::one_dim || description.shape == ImageShape::one_dim_array;
   const bool cube = description.shape >= ImageShape::cube;

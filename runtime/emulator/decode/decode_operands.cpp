@@ -326,7 +326,7 @@ Ref Decoder::special(const Operand& operand, unsigned bytes) {
     default:
       break;
   }
-  refuse(fmt::format("special register {} is not there", ptx::text(which)));
+  refuse(fmt::format("the emulator has no special register {}", ptx::text(which)));
   return kZeroRef;
 }
 

@@ -43,8 +43,8 @@ void note_columns(Launch& launch, const Cta& cta) {
     }
   };
   const TensorMemory& memory = *cta.tensor_memory;
-  note(memory.allocated_by_peer, "that the other CTA of the pair allocated are never taken by this one");
-  note(memory.released_by_peer, "that the other CTA of the pair deallocated are never given back by this one");
+  note(memory.allocated_by_peer, "are allocated by the other CTA of the pair and never by this one");
+  note(memory.released_by_peer, "are deallocated by the other CTA of the pair and never by this one");
   note(memory.allocations, "are not deallocated when the block ends");
 }
 

@@ -309,7 +309,7 @@ void report_deadlock(Cta& cta) {
     bind(*each.warp, each.fragment->frame);
     const Code& code = launch.image->codes[each.fragment->pc];
     return emit(FaultKind::mbarrier_deadlock, each,
-                "waits for ever for " +
+                "waits forever for " +
                     mbarrier_text(*each.warp, code, static_cast<unsigned>(std::countr_zero(each.fragment->mask))));
   }
   const Waiter& first = waiters.front();

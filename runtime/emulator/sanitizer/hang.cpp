@@ -260,14 +260,13 @@ std::string loop_text(Warp& warp, uint32_t lanes) {
   const auto loop = anchor ? find_counted_loop(warp, *fragment, fragment->pc, anchor->pc) : std::nullopt;
   const uint32_t line = line_of(image, warp.search->pc);
   if (!loop)
-    return fmt::format("{} come back to line {} with the same registers, and no thread changes memory", who, line);
+    return fmt::format("{} return to line {} with the same registers, and no thread changes memory", who, line);
   if (loop->rounds == CountedLoop::kEndless)
     return fmt::format(
-        "{} never leave the loop at line {}: what a round does to their registers changes no branch in it, and no "
-        "thread "
-        "changes memory",
+        "{} never leave the loop at line {}: no iteration changes the outcome of a branch in it, and no thread changes "
+        "memory",
         who, line);
-  return fmt::format("{} go round the loop at line {} another {} times at least", who, line, loop->rounds);
+  return fmt::format("{} run the loop at line {} at least {} more times", who, line, loop->rounds);
 }
 
 struct Stuck {

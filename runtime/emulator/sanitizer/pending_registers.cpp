@@ -41,8 +41,8 @@ void note_computed(Warp& warp, const Pending& use) {
   }
   const auto lane = static_cast<uint32_t>(std::countr_zero(warp.active));
   note(warp, {.kind = FaultKind::async_early,
-              .message = fmt::format("{} is computed with before tcgen05.wait::ld: ptxas waits here, the ISA does not "
-                                     "promise it: put the wait before it",
+              .message = fmt::format("{} is used in a computation before tcgen05.wait::ld: ptxas waits here, but the "
+                                     "ISA does not guarantee it; put the wait first",
                                      register_name(warp, use.ref)),
               .lane = lane,
               .has_other = true,

@@ -77,8 +77,8 @@ void report_undefined_update(Warp& warp, const UpdatedElement& where, unsigned b
       where.space == ptx::Space::shared ? FaultKind::uninitialised_shared : FaultKind::uninitialised_atomic;
   if (already_reported(warp, kind)) return;
   report(warp, {.kind = kind,
-                .message = fmt::format("{}-byte update at {:#x}{} of what has never been written", bytes, where.address,
-                                       where.space == ptx::Space::shared ? " of .shared" : ""),
+                .message = fmt::format("{}-byte update at {:#x}{} of memory that has never been written", bytes,
+                                       where.address, where.space == ptx::Space::shared ? " of .shared" : ""),
                 .lane = where.lane,
                 .has_address = true,
                 .space = where.space,

@@ -57,7 +57,7 @@ Reduction reduced(const std::vector<std::string>& words, size_t candidate_limit 
 
 constexpr const char* kHeader = ".version 8.0\n.target sm_90\n.address_size 64\n";
 
-TEST(Reduce, LeavesTheHeaderWhereNothingIsLookedFor) { EXPECT_EQ(reduced({}).text, kHeader); }
+TEST(Reduce, LeavesTheHeaderIfEveryTextFails) { EXPECT_EQ(reduced({}).text, kHeader); }
 
 TEST(Reduce, TakesOutStatementsScopesParametersDirectivesAndRegisters) {
   EXPECT_EQ(reduced({"st.global.u32"}).text, std::string(kHeader) +
@@ -71,7 +71,7 @@ TEST(Reduce, SimplifiesOperandsAndShortensRanges) {
   EXPECT_THAT(reduced({"%r40"}).text, ::testing::HasSubstr(".reg .b32 %r<41>;"));
 }
 
-TEST(Reduce, KeepsWhatWhatIsLookedForNeeds) {
+TEST(Reduce, KeepsWhatTheFailureNeeds) {
   const std::string text = reduced({"@%p1 bra"}).text;
   EXPECT_THAT(text, ::testing::AllOf(::testing::HasSubstr("done:"), ::testing::HasSubstr("%p<2>"),
                                      ::testing::Not(::testing::HasSubstr("setp"))));
@@ -92,7 +92,7 @@ TEST(Reduce, RefusesWhatDoesNotFailOrParse) {
   const auto on = [] { return false; };
   const auto healthy = reduce(kText, "test.ptx", never, on);
   ASSERT_FALSE(healthy);
-  EXPECT_EQ(healthy.error().message(), "test.ptx: the text does not fail as it is");
+  EXPECT_EQ(healthy.error().message(), "test.ptx: the original text does not fail");
   const auto broken = reduce(".version 8.0\n.target sm_90\nnonsense\n", "test.ptx", never, on);
   ASSERT_FALSE(broken);
   EXPECT_THAT(broken.error().message(), ::testing::HasSubstr("test.ptx:3"));

@@ -220,7 +220,7 @@ TEST(Hangs, ALoopThatEndsAfterTheLimitIsFoundAtOnce) {
     ASSERT_EQ(ran.outcome.faults.size(), 1u);
     EXPECT_EQ(ran.outcome.faults[0].kind, FaultKind::no_progress);
     const std::string text = render(ran.outcome, "test.ptx");
-    EXPECT_THAT(text, HasSubstr("go round the loop at line"));
+    EXPECT_THAT(text, HasSubstr("run the loop at line"));
     EXPECT_THAT(text, HasSubstr("more than 536870912 warp instructions nothing is stored"));
     EXPECT_THAT(text, HasSubstr("--max-idle-steps"));
     EXPECT_LT(ran.outcome.statistics.warp_instructions, 20'000'000u);

@@ -643,7 +643,7 @@ TEST(TensorModes, KernelsMakeMaps) {
   }
   // Zeros alone are not a valid map.
   text.erase(text.find(fields), fields.size());
-  EXPECT_THAT(first_fault(run_copy(text, rows_of(16, 20))), HasSubstr("no tensor map is here"));
+  EXPECT_THAT(first_fault(run_copy(text, rows_of(16, 20))), HasSubstr("there is no tensor map at this address"));
 }
 
 TEST(TensorModes, MistakesWithMaps) {
@@ -669,7 +669,8 @@ TEST(TensorModes, MistakesWithMaps) {
   EXPECT_THAT(fault("element_stride.shared::cta.b1024.b32 [%r10], 0, %r10"), HasSubstr("not within 1 to 8"));
   EXPECT_THAT(fault("global_address.shared::cta.b1024.b64 [%r10+64], %rd6"), HasSubstr("F054"));
   EXPECT_THAT(fault("global_address.shared::cta.b1024.b64 [%r10+4], %rd6"), HasSubstr("F051"));
-  EXPECT_THAT(fault("global_address.shared::cta.b1024.b64 [tile], %rd6"), HasSubstr("no tensor map is here"));
+  EXPECT_THAT(fault("global_address.shared::cta.b1024.b64 [tile], %rd6"),
+              HasSubstr("there is no tensor map at this address"));
   // Without the barrier of the warp, the stores of the map's words race with its change.
   std::string unordered = replace_text(kFields, kPublish);
   unordered.replace(unordered.find("bar.warp.sync -1;"), 17, "");

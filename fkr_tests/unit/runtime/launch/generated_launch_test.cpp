@@ -77,7 +77,7 @@ std::vector<bool> has_buffers(std::string_view body, const flow::LaunchFacts* fa
   return has;
 }
 
-TEST(GeneratedLaunch, AParameterThatNoAddressIsMadeOfIsANumber) {
+TEST(GeneratedLaunch, AParameterNotUsedAsAnAddressIsAScalar) {
   const std::vector<bool> number = {true, false}, pointer = {true, true};
   const std::string_view counted =
       "cvta.to.global.u64 %rd3, %rd1; setp.lt.u64 %p, %rd2, 9; @%p ld.global.u32 %r1, [%rd3];";
@@ -175,7 +175,7 @@ TEST(GeneratedLaunch, ObjectsAndVariablesOfTheFacts) {
   facts.parameters["picture"].object = "tensor:u8,32x16,box16x4";
   EXPECT_THAT(made().error().message(), HasSubstr("'picture' has 8 bytes, and what is to lie at 0 of it 128"));
   facts.parameters["picture"].object = "tex:2d,8x4,f31";
-  EXPECT_THAT(made().error().message(), HasSubstr("'f31' is no word of a texture"));
+  EXPECT_THAT(made().error().message(), HasSubstr("'f31' is not a word of a texture"));
   facts.parameters["picture"].object = "tex:2d,65536x65536,f32";
   EXPECT_THAT(made().error().message(), HasSubstr("a buffer of 17179869184 bytes is more than"));
 }

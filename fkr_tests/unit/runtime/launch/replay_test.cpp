@@ -90,7 +90,7 @@ TEST(Replay, AnotherAddressThreadOrIterationIsNotTheWitness) {
   for (const rules::Witness& witness : {at(thread(5), 21), at(thread(6), 20), at(thread(200), 20), second_turn}) {
     const auto replay = kernel.replayed("F051", kernel.finding(kLoadLine, witness));
     EXPECT_EQ(replay.outcome, Outcome::reached) << replay.what;
-    EXPECT_THAT(replay.what, HasSubstr("its line was reached, not as the witness says"));
+    EXPECT_THAT(replay.what, HasSubstr("its line was reached, but not as the witness says"));
   }
 }
 
@@ -99,7 +99,7 @@ TEST(Replay, AWitnessThatNamesNothingCannotBeRefuted) {
   EXPECT_EQ(kernel.replayed("F051", kernel.finding(kLoadLine, {})).outcome, Outcome::reached);
 }
 
-TEST(Replay, BytesThatNoLaunchOfTheWitnessHasAreNotItsOwn) {
+TEST(Replay, OnlyLaunchesWithTheWitnessBytesCount) {
   const Kernel kernel(kAligned);
   auto witness = at(thread(5), 20);
   witness.loaded_byte = 3;

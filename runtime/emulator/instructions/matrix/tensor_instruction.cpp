@@ -73,7 +73,7 @@ std::string instruction_error(const TensorInstruction& is, const TensorForm& for
   if (is.is_sparse() != form.is_sparse)
     return is.is_sparse() ? "it is that of a sparse product" : "it is that of a product that is not sparse";
   const Type a = is.a(), b = is.b();
-  if (a == Type::none || b == Type::none || is.d() == Type::none) return "its formats are none of the kind";
+  if (a == Type::none || b == Type::none || is.d() == Type::none) return "its kind does not have these formats";
   if (std::string shape = shape_error(is, form); !shape.empty()) return shape;
   if (is.dense_depth() == 96 && (form.is_sparse || form.names_factors || is.m() != (form.of_pair ? 256 : 128)))
     return fmt::format("K is 96, which a {} with .block16 or .block32 has where M is {}",
@@ -85,7 +85,7 @@ std::string instruction_error(const TensorInstruction& is, const TensorForm& for
     const bool of_bytes = is.kind == TensorKind::f8f6f4 || is.kind == TensorKind::i8;
     if (of_bytes && is.selector()) return fmt::format("sparsity selector {}: bytes have 0 only", is.selector());
     if (is.selector() > 1)
-      return fmt::format("sparsity selector {} is not emulated: which columns it means the ISA shows in figures",
+      return fmt::format("sparsity selector {} is not emulated: the ISA shows its columns in figures only",
                          is.selector());
   }
   if (!is.is_scaled()) return {};

@@ -69,9 +69,9 @@ bool allocate_columns(Warp& warp, std::span<Cta* const> ctas, unsigned lane, uin
   }
   for (Cta* cta : ctas)
     if (const TensorMemory& memory = memory_of(*cta); count > memory.most_columns)
-      return tensor_fault(
-          warp, lane,
-          fmt::format("{} columns after an allocation of {}: they may not become more", count, memory.most_columns));
+      return tensor_fault(warp, lane,
+                          fmt::format("{} columns after an allocation of {}: a later allocation may not be larger",
+                                      count, memory.most_columns));
   const auto taken = [&](unsigned column) {
     return std::any_of(ctas.begin(), ctas.end(), [&](Cta* cta) { return is_taken(memory_of(*cta), column, count); });
   };

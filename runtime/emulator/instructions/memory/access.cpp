@@ -331,7 +331,7 @@ bool locate_at_checked(Warp& warp, const Code& code, uint32_t mask, uint64_t siz
       if (space == Space::local && !check_local(access, i, offset)) return false;
       if (kind != AccessKind::load && space != Space::local && (range.read_only || space == Space::constant)) {
         access.fail(space == Space::param ? FaultKind::param_write : FaultKind::const_write, i, space, shown,
-                    "writes what is read-only");
+                    "writes to read-only memory");
         return false;
       }
     }

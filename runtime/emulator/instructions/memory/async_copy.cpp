@@ -468,7 +468,7 @@ std::optional<TensorPart> tensor_part(Warp& warp, const Code& code, const AsyncF
   if (!map) return refuse(map.error().message());
   if (const auto checked = check_tensor_map(*map); !checked) return refuse(checked.error().message());
   if (form.operation != ptx::Mod::unknown && !update_of(form, *map).apply)
-    return refuse(fmt::format("elements of type {} cannot be combined so", ptx::text(map->element)));
+    return refuse(fmt::format("elements of type {} do not have this reduction", ptx::text(map->element)));
   if (!form.has_barrier && (map->element == ptx::Type::b4x16_p64 || map->swaps_halves))
     return refuse(fmt::format("{} cannot be stored", map->swaps_halves ? "boxes whose halves of 16 bytes change places"
                                                                        : "elements of type b4x16_p64"));

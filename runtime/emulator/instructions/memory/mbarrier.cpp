@@ -98,7 +98,8 @@ void run(Warp& warp, const Code& code, uint32_t mask) {
       if (operand == 0 || operand > kMaxCount)
         return report_misuse(warp, lane, place, fmt::format("count {} is not within 1 to {}", operand, kMaxCount));
       if (place.cta->mbarriers.contains(place.offset))
-        return report_misuse(warp, lane, place, "there is an mbarrier here already: mbarrier.inval comes first");
+        return report_misuse(warp, lane, place,
+                             "there is an mbarrier here already: invalidate it first with mbarrier.inval");
       Mbarrier& made = place.cta->mbarriers[place.offset];
       made.expected = made.pending = operand;
       made.init_pc = warp.pc;
@@ -202,7 +203,7 @@ std::string mbarrier_text(Warp& warp, const Code& code, unsigned lane) {
   SharedPlace place;
   if (!find_shared(warp, code, lane, address[lane], 8, 8, place)) return "an mbarrier";
   const auto it = place.cta->mbarriers.find(place.offset);
-  if (it == place.cta->mbarriers.end()) return "an mbarrier that is gone";
+  if (it == place.cta->mbarriers.end()) return "an mbarrier that has been invalidated";
   return fmt::format("the mbarrier at {:#x} of .shared, whose phase {} waits for {} more arrivals and {} bytes",
                      place.offset, it->second.phase, it->second.pending, it->second.bytes);
 }

@@ -57,7 +57,7 @@ class Access {
     const Image* found = memory().image(handle);
     static constexpr std::string_view kUses[] = {"texture", "surface", "sampler"};
     if (!found) {
-      fail(kind, lane, fmt::format("{:#x} is no handle of a {}", handle, kUses[static_cast<unsigned>(use)]));
+      fail(kind, lane, fmt::format("{:#x} is not a handle of a {}", handle, kUses[static_cast<unsigned>(use)]));
     } else if (found->use != use) {
       fail(kind, lane,
            fmt::format("the handle is that of a {}, the instruction needs a {}",
@@ -212,8 +212,8 @@ void sample(Warp& warp, const Code& code, uint32_t mask) {
     const bool from_buffer = image->description.shape == ImageShape::buffer;
     if (form.shape == ImageShape::one_dim && from_buffer != form.integer_coordinates && access.wants(kCheckBounds)) {
       access.fail(FaultKind::texture_handle, lane,
-                  from_buffer ? "a buffer is fetched by .s32 coordinates only"
-                              : "an array of one dimension gives zeros by .s32 coordinates; a buffer is fetched so");
+                  from_buffer ? "a buffer takes .s32 coordinates only"
+                              : "a 1D array gives zeros with .s32 coordinates; only a buffer takes them");
       return;
     }
     const uint8_t* texels = access.memory().bytes + image->offset;
