@@ -243,7 +243,7 @@ TEST(Objects, EndAtTheNextGranule) {
       InRelease::unseen);
 }
 
-TEST(Objects, LieInsideTheObjectTheyAreOf) {
+TEST(Objects, StayInsideTheirObject) {
   expect_trap(
       [](Kernel& k, const InWords& in, const OutWords& out) {
         next_line_leaves();

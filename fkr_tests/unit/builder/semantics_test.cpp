@@ -338,7 +338,7 @@ TEST(Semantics, SharedMemoryAndBarriers) {
   EXPECT_TRUE(std::equal(a.rbegin(), a.rend(), ran.out.begin()));
 }
 
-TEST(Semantics, AMissingBarrierIsSeen) {
+TEST(Semantics, AMissingBarrierIsReported) {
   const Words& a = pairs().first;
   const Ran ran = run(
       [](Kernel& k, const InWords& in, const InWords&, const OutWords& out) {

@@ -62,7 +62,7 @@ TEST_F(File, ASignalInTheMiddleLeavesNothingBehind) {
   EXPECT_EQ(std::distance(std::filesystem::directory_iterator(folder_), {}), 1);
 }
 
-TEST_F(File, ASmallFileOfOursIsNoDeviceAndNotLong) {
+TEST_F(File, OnlySmallRegularFilesAreRead) {
   ASSERT_TRUE(write_file(in_folder("file"), "0123456789"));
   EXPECT_EQ(read_regular_file(in_folder("file"), 10).value(), "0123456789");
   EXPECT_THAT(read_regular_file(in_folder("file"), 9).error().what, HasSubstr("longer than 9 bytes"));

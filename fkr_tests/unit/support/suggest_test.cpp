@@ -10,7 +10,7 @@ namespace {
 
 const std::vector<std::string> kWords = {"analyze", "check", "explain", "rules", "--falsify", "--min-score"};
 
-TEST(Suggest, finds_the_word_that_was_meant) {
+TEST(Suggest, finds_the_nearest_word) {
   EXPECT_EQ(closest("analyse", kWords), "analyze");
   EXPECT_EQ(closest("anaylze", kWords), "analyze");
   EXPECT_EQ(closest("ANALYZE", kWords), "analyze");
@@ -19,7 +19,7 @@ TEST(Suggest, finds_the_word_that_was_meant) {
   EXPECT_EQ(closest("--minscore", kWords), "--min-score");
 }
 
-TEST(Suggest, is_silent_where_nothing_is_near) {
+TEST(Suggest, is_empty_if_no_word_is_near) {
   EXPECT_FALSE(closest("", kWords).has_value());
   EXPECT_FALSE(closest("frobnicate", kWords).has_value());
   EXPECT_FALSE(closest("x", kWords).has_value());

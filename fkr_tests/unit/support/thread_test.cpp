@@ -23,7 +23,7 @@ TEST(TryThread, RunsItsWorkAndTakesNoSignal) {
   for (int signal = 1; signal < 32; ++signal) EXPECT_EQ(sigismember(&after, signal), sigismember(&before, signal));
 }
 
-TEST(TryThread, IsNothingWhereTheSystemHasNone) {
+TEST(TryThread, IsEmptyIfTheSystemHasNoThread) {
   const testing::NoThreads none;
   EXPECT_FALSE(try_thread([] {}));
 }

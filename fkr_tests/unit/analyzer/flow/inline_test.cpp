@@ -42,7 +42,7 @@ const std::string kCallTwice =
 
 TEST(Inline, AKernelWithoutCallsIsLeftAlone) { EXPECT_FALSE(followed(kTwice, "mov.u32 %r1, 1;").inlined); }
 
-TEST(Inline, TheCalleesBodyStandsForTheCall) {
+TEST(Inline, TheCalleesBodyReplacesTheCall) {
   const Program program = followed(kTwice, "mov.u32 %r1, 1;\n" + kCallTwice);
   ASSERT_TRUE(program.inlined);
   const Inlined& inlined = *program.inlined;
@@ -80,7 +80,7 @@ TEST(Inline, CallsWithinCallsNameTheirChain) {
   EXPECT_EQ(calls[1].from, 0u);
 }
 
-TEST(Inline, AGuardedCallIsGoneAround) {
+TEST(Inline, AGuardedCallIsBranchedAround) {
   const Program program = followed(".func f()\n{\n.reg .pred %p<2>;\n@%p1 ret;\ntrap;\nret;\n}\n", "@%p1 call f;");
   ASSERT_TRUE(program.inlined);
   const ptx::Function& function = program.inlined->function;

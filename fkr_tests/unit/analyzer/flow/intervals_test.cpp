@@ -61,7 +61,7 @@ TEST(Intervals, ABarrierOnOneSideDoesNot) {
   EXPECT_TRUE(m.between(0, 1).same_iteration);
 }
 
-TEST(Intervals, TheNextIterationMeetsThisOneWithoutASecondBarrier) {
+TEST(Intervals, IterationsOverlapWithoutASecondBarrier) {
   const Marked m(R"(
   loop:
     st.shared.u32 [s], %r1;
@@ -77,7 +77,7 @@ TEST(Intervals, TheNextIterationMeetsThisOneWithoutASecondBarrier) {
   EXPECT_EQ(found.second_is_later, kNone);
 }
 
-TEST(Intervals, SidesOfABranchMeetOnlyWhereThreadsPartThere) {
+TEST(Intervals, SidesOfABranchOverlapOnlyIfThreadsDiverge) {
   const Marked m(R"(
     setp.eq.u32 %p1, %r1, 0;
     @%p1 bra other;
@@ -95,7 +95,7 @@ TEST(Intervals, SidesOfABranchMeetOnlyWhereThreadsPartThere) {
   EXPECT_TRUE(m.can_be_concurrent(1, 1, false));
 }
 
-TEST(Intervals, OneAheadOfTheOtherMeets) {
+TEST(Intervals, SuccessiveIntervalsOverlap) {
   const Marked m(R"(
   loop:
     st.shared.u32 [s], %r1;
@@ -126,7 +126,7 @@ TEST(Intervals, TwoBarriersInALoopSeparateBothWays) {
   EXPECT_FALSE(m.between(0, 1).any());
 }
 
-TEST(Intervals, BehindTheJoinThreadsGoOneWayAgain) {
+TEST(Intervals, AfterTheJoinThreadsReconverge) {
   const Marked m(R"(
     setp.eq.u32 %p1, %r1, 0;
     @%p1 bra join;

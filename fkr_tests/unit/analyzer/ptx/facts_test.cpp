@@ -105,7 +105,7 @@ TEST(Facts, AFenceHasAKindAndAScope) {
 }
 
 // lo and hi name a comparison of setp, and a half of a product.
-TEST(Facts, AWordMeansWhatItMeansForItsOpcode) {
+TEST(Facts, ModifiersAreInterpretedByOpcode) {
   EXPECT_EQ(facts_of_text("setp.hi.u32 %p1, %r1, %r2;").comparison, Comparison::hi);
   EXPECT_EQ(facts_of_text("setp.u32.and.lt %p1, %r1, %r2, %p2;").comparison, Comparison::lt);
   EXPECT_EQ(facts_of_text("mul.hi.u32 %r1, %r2, %r3;").comparison, Comparison::none);

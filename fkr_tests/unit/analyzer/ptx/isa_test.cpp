@@ -215,7 +215,7 @@ TEST(IsaTable, RowsSayWhichOperandsAreWritten) {
   }
 }
 
-TEST(IsaTable, NextToTheLevelIsRefused) {
+TEST(IsaTable, VersionsBelowTheFormsAreRefused) {
   for (const Form& form : all_forms()) {
     if (form.version == 10) continue;
     Sample sample = make_sample(form, 0);

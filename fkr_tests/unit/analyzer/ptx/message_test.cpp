@@ -142,7 +142,7 @@ TEST(Messages, OfVersionsAndTargets) {
 }
 
 // Valid texts give no message, and print to a text that parses to the same module.
-TEST(Messages, NoneOfWhatIsRight) {
+TEST(Messages, NoneForCorrectText) {
   const std::string_view texts[] = {
       ".global .attribute(.managed) .b32 x;",
       ".global .attribute(.unified(1, 2)) .b32 x;",
@@ -176,7 +176,7 @@ TEST(Messages, NoneOfWhatIsRight) {
   }
 }
 
-TEST(Messages, NoneOfSamplersWhereTheyAreTheirOwn) {
+TEST(Messages, NoneForSamplersOfIndependentMode) {
   EXPECT_EQ(
       messages_of(".version 9.0\n.target sm_90, texmode_independent\n.address_size 64\n.global .samplerref x[2] = "
                   "{{filter_mode = nearest}, {force_unnormalized_coords = 1}};\n"),

@@ -66,7 +66,7 @@ TEST(ErrorCatalogue, HasEveryCodeOfTheToolkit) {
   EXPECT_GE(found, 200u);
 }
 
-TEST(ErrorCatalogue, TheCodesOfTheCrashHuntMeanWhatTheyMean) {
+TEST(ErrorCatalogue, MisalignedAndIllegalAddressesAreExplained) {
   const auto expect = [](int code, std::string_view name, std::string_view meaning, ErrorScope scope) {
     EXPECT_EQ(explain(code).name, name);
     EXPECT_THAT(std::string(explain(code).meaning), ::testing::HasSubstr(std::string(meaning)));
@@ -81,7 +81,7 @@ TEST(ErrorCatalogue, TheCodesOfTheCrashHuntMeanWhatTheyMean) {
   expect(100, "CUDA_ERROR_NO_DEVICE", "sees no CUDA device", ErrorScope::installation);
 }
 
-TEST(ErrorCatalogue, AnUnknownCodeIsSaidToBeUnknown) {
+TEST(ErrorCatalogue, UnknownCodesAreReportedAsUnknown) {
   EXPECT_EQ(explain(4711).code, 999);
   EXPECT_THAT(driver_error(4711, "cuInit").what, ::testing::HasSubstr("error 4711, a code newer than this program"));
 }

@@ -161,7 +161,7 @@ TEST(Async, MisuseOfAnMbarrierIsFound) {
   EXPECT_EQ(fault_of(kInit + "  mbarrier.arrive.shared.b64 %rd4, [bar];\n"), "");
 }
 
-TEST(Async, WhoWaitsForAnMbarrierThatNeverCompletes) {
+TEST(Async, AnMbarrierThatNeverCompletesIsADeadlock) {
   const std::string body = kInit +
                            "  setp.lt.u32 %p2, %r0, 30;\n  @%p2 mbarrier.arrive.shared.b64 %rd4, [bar];\n"
                            "w:\n  mbarrier.try_wait.parity.shared.b64 %p3, [bar], 0;\n  @!%p3 bra w;\n";

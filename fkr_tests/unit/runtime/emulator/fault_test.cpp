@@ -298,7 +298,7 @@ TEST(Faults, CleanTwinsStayClean) {
 }
 
 // Without its check a bug that does not trap passes, and does not harm the host.
-TEST(Faults, NothingIsSaidWithoutChecks) {
+TEST(Faults, NothingIsReportedWithoutChecks) {
   for (const Pair& each : pairs()) {
     if (stops(each.kind) && each.kind != FaultKind::misaligned && each.kind != FaultKind::out_of_bounds &&
         each.kind != FaultKind::null_address && each.kind != FaultKind::local_bounds)

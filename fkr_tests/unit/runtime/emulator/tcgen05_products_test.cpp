@@ -407,7 +407,7 @@ TEST(Tcgen05Products, OfSparseMatrices) {
     }
 }
 
-TEST(Tcgen05Products, WhoseBStays) {
+TEST(Tcgen05Products, WithStationaryB) {
   // A of fewer rows than lanes is repeated for each part of D's columns.
   for (const bool a_in_memory : {false, true})
     for (const unsigned m : {32u, 64u, 128u}) {

@@ -343,7 +343,7 @@ TEST(Tcgen05, ProductsAddToWhatWasThere) {
 }
 
 // ptxas 13 accepts one more operand for integers, a predicate or, after a mask, a number, and ignores it.
-TEST(Tcgen05, IntegersTakeAnOperandThatMeansNothing) {
+TEST(Tcgen05, IntegersIgnoreTheScaleOperand) {
   const Product p{"i8", "s8", "u8", 1, 0, 2, 8, 8, 32};
   const Numbers numbers = numbers_of(p);
   for (const std::string rest : {"%p5, 1", "%p5, %p6", "{%r10, %r10, %r10, %r10}, %p5, 7"}) {
