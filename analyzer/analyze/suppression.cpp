@@ -273,7 +273,7 @@ class Suppressor {
   FileAnalysis& file_;
   const ptx::Module& module_;
   Baseline& baseline_;
-  const SourceLine& source_line_;
+  SourceLine source_line_;
   std::vector<PtxComment> comments_;
   std::set<std::string_view> ran_;  // rules
   // The first comment for each rule and line, or first line of a function.

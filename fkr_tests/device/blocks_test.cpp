@@ -74,7 +74,7 @@ TEST(DeviceShortBlocks, AllocateWhatTheKernelsDeclare) {
                                     static_cast<uint32_t>(info.minor), {4096, 4112, 700, 9001});
     for (const auto& launch : launches) seen.insert(launch.kernel);
   }
-  EXPECT_EQ(seen.size(), 19u);  // all kernels of the pipelines
+  EXPECT_EQ(seen.size(), 21u);  // all kernels of the pipelines
 }
 
 class DeviceBlocks : public ::testing::TestWithParam<format::PtzCoding> {

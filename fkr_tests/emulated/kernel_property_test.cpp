@@ -2,7 +2,9 @@
 // fault, and no byte written outside. Sizes, contents, options, rooms and damage are drawn; a counterexample is shrunk
 // and printed, with the RC_PARAMS that draw it again.
 #include <cstdlib>
+#include <iostream>
 #include <sstream>
+#include <tuple>
 
 #include <gtest/gtest.h>
 #include <rapidcheck.h>
