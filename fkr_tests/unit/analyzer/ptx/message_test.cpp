@@ -94,7 +94,7 @@ TEST(Messages, OfKernels) {
   const Mistake mistakes[] = {
       {".loc 1 2 3, function_name 4, inlined_at 1 2 3", "a label after 'function_name'"},
       {".loc 1 2 3, function_name f, inlined 1 2 3", "'inlined_at'"},
-      {".loc 1 2 3, function_name f, inlined_at 1 9 9", "no '.loc 1 9 9' stands before, which 'inlined_at' names"},
+      {".loc 1 2 3, function_name f, inlined_at 1 9 9", "'inlined_at' names '.loc 1 9 9', which does not precede it"},
       {".param .b32 x<99999999>;", "variables in one declaration"},
       {"st.global.u32 [%l1], %r1+1.5;", "an offset is an integer"},
       {"ld.global.u32 %r1, [%l1+1.5];", "an offset is an integer"},

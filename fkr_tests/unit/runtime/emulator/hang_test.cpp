@@ -15,7 +15,7 @@ using ::testing::HasSubstr;
 constexpr const char* kBefore =
     ".visible .global .align 4 .u32 flag;\n.visible .global .align 4 .u32 other;\n.shared .align 8 .b64 bar;\n";
 
-constexpr const char* kNoOtherWay = "what a round does to their registers changes no branch in it";
+constexpr const char* kNoOtherWay = "no iteration changes the outcome of a branch in it";
 
 struct Hang {
   std::string name, body;

@@ -575,10 +575,10 @@ TEST(Tcgen05Products, MistakesOfPairs) {
   EXPECT_THAT(
       fault_of(text, alloc,
                "  setp.ne.u32 %p7, %r22, 0;\n  @%p3 st.shared.u32 [place], 0;\n  @%p7 bra allocated;\n" + alloc, 2),
-      HasSubstr("128 columns of tensor memory that the other CTA of the pair allocated are never taken"));
+      HasSubstr("128 columns of tensor memory are allocated by the other CTA of the pair and never by this one"));
   EXPECT_THAT(
       fault_of(text, release, "  setp.eq.u32 %p7, %r22, 0;\n  @%p7 bra gone;\n" + release, 2),
-      HasSubstr("128 columns of tensor memory that the other CTA of the pair deallocated are never given back"));
+      HasSubstr("128 columns of tensor memory are deallocated by the other CTA of the pair and never by this one"));
   EXPECT_THAT(fault_of(text, release, "", 2), HasSubstr("128 columns of tensor memory are not deallocated"));
   EXPECT_THAT(fault_of(text, commit,
                        "  setp.ne.u32 %p7, %r22, 0;\n  @%p7 bra gone;\n  barrier.cluster.arrive.aligned;\n"

@@ -468,7 +468,7 @@ TEST(Tcgen05, MistakesAreFound) {
   EXPECT_THAT(fault_of(multiply_text(kHalves, good, "%rd10", "%p5", kCommit + "  bar.sync 0;\n")),
               HasSubstr("before a commit of what writes it has been waited for"));
   EXPECT_THAT(fault_of(multiply_text(kHalves, good | 4)), HasSubstr("that of a sparse product"));
-  EXPECT_THAT(fault_of(multiply_text(kHalves, good | 7 << 7)), HasSubstr("formats are none of the kind"));
+  EXPECT_THAT(fault_of(multiply_text(kHalves, good | 7 << 7)), HasSubstr("kind does not have these formats"));
   EXPECT_THAT(fault_of(multiply_text(kHalves, (good & ~(31u << 24)) | 6u << 24)), HasSubstr("M is 96"));
   EXPECT_THAT(fault_of(multiply_text(kHalves, (good & ~(63u << 17)) | 33u << 17)), HasSubstr("N is 264"));
   EXPECT_THAT(fault_of(multiply_text(kHalves, (good & ~(63u << 17)) | 16u << 17)), HasSubstr("columns 0 to 127"));
@@ -542,7 +542,8 @@ TEST(Tcgen05, WhatALoadStillWritesMayBeMoved) {
   EXPECT_EQ(noted.outcome.notes[0].kind, FaultKind::async_early);
   EXPECT_THAT(
       render(noted.outcome, "test.ptx"),
-      HasSubstr("note: asynchronous load is not waited for [F048]: %v5 is computed with before tcgen05.wait::ld"));
+      HasSubstr(
+          "note: asynchronous load is not waited for [F048]: %v5 is used in a computation before tcgen05.wait::ld"));
   for (unsigned thread = 0; thread < 128; ++thread) EXPECT_EQ(noted.out[thread * 64], set_value(thread, 1) + 2);
   EXPECT_EQ(run(stored + load + wait + pack + add + own + "  st.global.u32 [%rd7], %v9;\n").outcome.notes.size(), 0u);
   // It may even be stored before the wait, as Triton 3.9 does: the machine code has waited before it computed.
@@ -571,7 +572,7 @@ TEST(Tcgen05, MistakesWithAllocations) {
   EXPECT_THAT(fault(permit, permit + alloc), HasSubstr("tcgen05.alloc after tcgen05.relinquish_alloc_permit"));
   EXPECT_THAT(fault("[place], 64;\n", "[place], %r20;\n"), HasSubstr("0 columns are no power of two"));
   EXPECT_THAT(fault(permit, "tcgen05.alloc.cta_group::1.sync.aligned.shared::cta.b32 [place], 128;\n"),
-              HasSubstr("they may not become more"));
+              HasSubstr("a later allocation may not be larger"));
   EXPECT_THAT(fault(alloc,
                     "tcgen05.alloc.cta_group::1.sync.aligned.shared::cta.b32 [place], 512;\n"
                     "tcgen05.alloc.cta_group::1.sync.aligned.shared::cta.b32 [place], 32;\n"),

@@ -299,9 +299,9 @@ TEST(TensorModes, Im2colAlongWWithAHalo) {
     }
   }
   map.element_stride[1] = 1;
-  EXPECT_THAT(first_fault(run(5, 2, "", 130 * 16)), HasSubstr("wHalo is 2, and the row ends 0 pixels behind the last"));
-  EXPECT_THAT(first_fault(run(4, 2, "", 130 * 16)), HasSubstr("wHalo is 2, and the row ends 1 pixels behind the last"));
-  EXPECT_THAT(first_fault(run(3, 2, "::128", 136 * 16)), HasSubstr("where the halos of each 32 pixels lie"));
+  EXPECT_THAT(first_fault(run(5, 2, "", 130 * 16)), HasSubstr("wHalo is 2, and the row ends 0 pixels after the last"));
+  EXPECT_THAT(first_fault(run(4, 2, "", 130 * 16)), HasSubstr("wHalo is 2, and the row ends 1 pixels after the last"));
+  EXPECT_THAT(first_fault(run(3, 2, "::128", 136 * 16)), HasSubstr("the place of the halo of each 32 pixels"));
 }
 
 std::string store_text(const std::string& words) {
@@ -427,7 +427,7 @@ TEST(TensorModes, ElementsThatAreRoundedOrFlushed) {
         EXPECT_EQ(summed.tensor[i], flushes ? sums[i].flushed : sums[i].kept) << i;
       }
       text.replace(text.find(".add.tile"), 9, ".min.tile");
-      EXPECT_THAT(first_fault(run_copy(text, map, in)), HasSubstr("cannot be combined so"));
+      EXPECT_THAT(first_fault(run_copy(text, map, in)), HasSubstr("do not have this reduction"));
     }
   TensorMap flushed = rows_of(16, 20);
   flushed.address = 4096;
@@ -685,8 +685,8 @@ TEST(TensorModes, MistakesWithMaps) {
   TensorMap tiled = images(4);
   tiled.is_im2col = false;
   tiled.box = {4, 4, 4, 4};
-  EXPECT_THAT(first_fault(run_copy(load_text(im2col, 1024, zero), tiled)), HasSubstr("made for tiles"));
-  EXPECT_THAT(first_fault(run_copy(load_text(kTiles, 1024, zero), images(3))), HasSubstr("a map of im2col"));
+  EXPECT_THAT(first_fault(run_copy(load_text(im2col, 1024, zero), tiled)), HasSubstr("with a tiled map"));
+  EXPECT_THAT(first_fault(run_copy(load_text(kTiles, 1024, zero), images(3))), HasSubstr("with an im2col map"));
   TensorMap boxes = rows_of(16, 20);
   boxes.box = {8, 2};
   EXPECT_THAT(

@@ -418,7 +418,7 @@ TEST(Texture, FaultsAreToldApart) {
   const ImageSetup good{.description = kWords, .texels = kEight};
   EXPECT_TRUE(run_image(kAt21 + kFetch, good).outcome.ok());
   expect_fault(run_image("  mov.u64 %rd4, 77;\n" + kAt21 + kFetch, good), FaultKind::texture_handle,
-               "0x4d is no handle");
+               "0x4d is not a handle");
   expect_fault(run_image(kAt21 + "  tex.a2d.v4.u32.s32 {%r4, %r5, %r6, %r7}, [%rd4, {%r2, %r2, %r3, %r3}];\n", good),
                FaultKind::texture_handle, "geometry");
   expect_fault(run_image(kAt21 + "  tex.1d.v4.u32.s32 {%r4, %r5, %r6, %r7}, [%rd4, {%r2}];\n",
@@ -547,7 +547,7 @@ TEST(Texture, ImagesThatDoNotFitAreRefused) {
   EXPECT_NE(message({.width = 0}).find("do not fit the shape"), std::string::npos);
   EXPECT_NE(message({.shape = ImageShape::cube, .layers = 5}).find("6 square faces"), std::string::npos);
   EXPECT_NE(message({.width = 1u << 28}).find("too large"), std::string::npos);
-  EXPECT_NE(message({.shape = ImageShape::cube, .layers = 6}, true).find("a surface has the shape"), std::string::npos);
+  EXPECT_NE(message({.shape = ImageShape::cube, .layers = 6}, true).find("a surface is 1D"), std::string::npos);
 }
 
 }  // namespace

@@ -173,11 +173,12 @@ TEST(GeneratedLaunch, ObjectsAndVariablesOfTheFacts) {
   EXPECT_NE(named, std::vector<std::byte>(8)) << "a handle";
 
   facts.parameters["picture"].object = "tensor:u8,32x16,box16x4";
-  EXPECT_THAT(made().error().message(), HasSubstr("'picture' has 8 bytes, and what is to lie at 0 of it 128"));
+  EXPECT_THAT(made().error().message(),
+              HasSubstr("'picture' has 8 bytes, too few for an object at offset 0 of 128 bytes"));
   facts.parameters["picture"].object = "tex:2d,8x4,f31";
   EXPECT_THAT(made().error().message(), HasSubstr("'f31' is not a word of a texture"));
   facts.parameters["picture"].object = "tex:2d,65536x65536,f32";
-  EXPECT_THAT(made().error().message(), HasSubstr("a buffer of 17179869184 bytes is more than"));
+  EXPECT_THAT(made().error().message(), HasSubstr("a buffer of 17179869184 bytes exceeds"));
 }
 
 }  // namespace

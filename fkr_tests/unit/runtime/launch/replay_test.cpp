@@ -80,7 +80,7 @@ TEST(Replay, AWitnessThatRunsCleanIsRefuted) {
   const Kernel kernel(kAligned);
   const auto replay = kernel.replayed("F051", kernel.finding(kLoadLine, at(thread(5), 20)));
   EXPECT_EQ(replay.outcome, Outcome::refuted) << replay.what;
-  EXPECT_EQ(replay.what, "30 launches ran clean in which its thread came to its line as the witness says");
+  EXPECT_EQ(replay.what, "30 launches ran clean although its thread reached its line as the witness says");
 }
 
 TEST(Replay, AnotherAddressThreadOrIterationIsNotTheWitness) {
