@@ -70,6 +70,28 @@ TEST_P(Transforms, KernelAndReferenceReadEachOther) {
   }
 }
 
+// Chunks of 4, 8 and 16 KiB, and of 65535 bytes, are several in an item of 64 KiB; the last one is short.
+TEST_P(Transforms, ItemsOf64KibibytesInSeveralChunks) {
+  const TransformPair& pair = GetParam();
+  const std::vector<Bytes> raws = {ptxkit::testing::matchable_bytes((64 << 10) + 5, 3)};
+  std::vector<Bytes> streams = {ptxkit::testing::coded(pair, raws[0])};
+  if (!pair.encoder.empty()) {
+    streams = expect_as_reference(pair.encoder, pair.encoder_options, with_capacity(raws, pair.bound), pair.encode,
+                                  "release");
+    ASSERT_EQ(streams.size(), 1u);
+  }
+  if (pair.encoder == kRansChunkedEncode) {
+    const uint32_t chunk_bytes = pair.encoder_options[2];
+    const size_t chunk_count = (raws[0].size() + chunk_bytes - 1) / chunk_bytes;
+    EXPECT_GE(chunk_count, 2u);
+    EXPECT_EQ(streams[0][kRansChunkCountAt] | streams[0][kRansChunkCountAt + 1] << 8, chunk_count);
+  }
+  const auto decoded =
+      expect_as_reference(pair.decoder, pair.decoder_options, {{streams[0], static_cast<uint32_t>(raws[0].size())}},
+                          pair.decode, "release");
+  EXPECT_TRUE(decoded == raws) << pair.label;
+}
+
 TEST_P(Transforms, RoomsThatAreTooSmall) {
   const TransformPair& pair = GetParam();
   const Bytes raw = ptxkit::testing::matchable_bytes(500, 1);
