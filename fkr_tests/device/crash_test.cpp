@@ -21,7 +21,7 @@ namespace {
 constexpr uint32_t kRecords = 1024;
 
 // One lane walks a page in steps of 3 bytes and reads words: error 716 in its second iteration, in line 17.
-const char* const kMisaligned = R"(.version 7.0
+constexpr const char* kMisaligned = R"(.version 7.0
 .target sm_70
 .address_size 64
 .visible .entry kernel(.param .u64 out, .param .u32 limit)
@@ -49,7 +49,7 @@ finish:
 )";
 
 // Every thread spins in the loop of line 11 for `limit` iterations, far beyond the deadline.
-const char* const kSpinning = R"(.version 7.0
+constexpr const char* kSpinning = R"(.version 7.0
 .target sm_70
 .address_size 64
 .visible .entry kernel(.param .u64 out, .param .u32 limit)
