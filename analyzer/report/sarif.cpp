@@ -10,6 +10,7 @@
 #include "analyzer/analyze/fingerprint.hpp"
 #include "analyzer/analyze/identity.hpp"
 #include "analyzer/analyze/place.hpp"
+#include "analyzer/report/rule_page.hpp"
 #include "analyzer/report/words.hpp"
 #include "analyzer/rules/table.hpp"
 #include "support/printable.hpp"
@@ -100,14 +101,14 @@ Json code_flow(const ptx::Module& module, const Finding& finding) {
   return {{"threadFlows", {{{"locations", std::move(locations)}}}}};
 }
 
-Json rule_json(const rules::RuleInfo& rule, const RulePage& rule_page) {
+Json rule_json(const rules::RuleInfo& rule) {
   Json json = {
       {"id", rule.id},
       {"name", rule.name},
       {"shortDescription", message(rule.property)},
       {"defaultConfiguration", {{"level", level_of(rule.severity)}}},
       {"properties", {{"category", rule.category}, {"severity", text(rule.severity)}, {"points", rule.points}}}};
-  const std::string_view page = rule_page ? rule_page(rule.id) : std::string_view();
+  const std::string_view page = rule_page(rule.id);
   // 3.49.12: `text` is for viewers without Markdown.
   json["help"] = {{"text", page.empty() ? rule.property : page}};
   if (!page.empty()) json["help"]["markdown"] = page;
@@ -167,9 +168,9 @@ std::string dumped(const Json& json) {
 class Log {
  public:
   // The rules are those of the catalogue in order, followed by `further_rules`.
-  static std::string begin(const RulePage& rule_page, Json further_rules) {
+  static std::string begin(Json further_rules) {
     Json driver = {{"name", "ptx-debug"}, {"semanticVersion", tool_version()}, {"rules", Json::array()}};
-    for (const rules::RuleInfo& rule : rules::catalogue()) driver["rules"].push_back(rule_json(rule, rule_page));
+    for (const rules::RuleInfo& rule : rules::catalogue()) driver["rules"].push_back(rule_json(rule));
     for (Json& rule : further_rules) driver["rules"].push_back(std::move(rule));
     const Json tool = {{"driver", std::move(driver)}};
     return fmt::format(
@@ -238,9 +239,7 @@ Json result_json(const ptx::Module& module, const RunFault& fault, PlaceCounts& 
 
 class SarifDocument : public Document {
  public:
-  explicit SarifDocument(RulePage rule_page) : rule_page_(std::move(rule_page)) {}
-
-  std::string begin() override { return Log::begin(rule_page_, {}); }
+  std::string begin() override { return Log::begin({}); }
 
   std::string add(const FileAnalysis& file) override {
     if (file.error) {
@@ -264,25 +263,21 @@ class SarifDocument : public Document {
     notifications_.push_back({{"level", level}, {"message", message(what)}});
   }
 
-  const RulePage rule_page_;
   Log log_;
   Json notifications_ = Json::array();
 };
 
 }  // namespace
 
-std::unique_ptr<Document> sarif_document(RulePage rule_page) {
-  return std::make_unique<SarifDocument>(std::move(rule_page));
-}
+std::unique_ptr<Document> sarif_document() { return std::make_unique<SarifDocument>(); }
 
-std::string to_sarif(const ptx::Module& module, std::span<const RunFault> faults, int exit_code,
-                     const RulePage& rule_page) {
+std::string to_sarif(const ptx::Module& module, std::span<const RunFault> faults, int exit_code) {
   PlaceCounts seen;
   Json further_rules = Json::array();
   Log log;
   std::string results;
   for (const RunFault& fault : faults) results += log.result(result_json(module, fault, seen, further_rules));
-  return Log::begin(rule_page, std::move(further_rules)) + results +
+  return Log::begin(std::move(further_rules)) + results +
          Log::end(
              {{"executionSuccessful", true}, {"exitCode", exit_code}, {"toolExecutionNotifications", Json::array()}});
 }

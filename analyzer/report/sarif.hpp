@@ -1,7 +1,6 @@
 // The report as a SARIF 2.1.0 log, for code scanning services and editors.
 #pragma once
 
-#include <functional>
 #include <memory>
 #include <optional>
 #include <span>
@@ -14,12 +13,9 @@
 
 namespace ptxkit::report {
 
-// The Markdown page of a rule such as "F051"; empty where there is none.
-using RulePage = std::function<std::string_view(std::string_view id)>;
-
 // One SARIF run: every rule of the catalogue with its help, and every finding with its place, the data flow to it, its
 // source lines, a fingerprint and, where it is suppressed, the reason. Deterministic.
-std::unique_ptr<Document> sarif_document(RulePage rule_page);
+std::unique_ptr<Document> sarif_document();
 
 // A fault of a kernel at run time.
 struct RunFault {
@@ -38,7 +34,6 @@ struct RunFault {
 
 // One SARIF run in the same form. A fault has the same fingerprint as a finding of its rule at the same statement, so
 // that a code scanning service shows them as one. Faults without a rule in the catalogue get rules after it.
-std::string to_sarif(const ptx::Module& module, std::span<const RunFault> faults, int exit_code,
-                     const RulePage& rule_page);
+std::string to_sarif(const ptx::Module& module, std::span<const RunFault> faults, int exit_code);
 
 }  // namespace ptxkit::report

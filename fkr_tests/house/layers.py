@@ -83,7 +83,9 @@ ALLOWED = {
                                     "runtime/codec/blocks runtime/codec/cpu runtime/codec/threads runtime/codec/device "
                                     "runtime/codec/policy",
     "runtime/library": "support kernels kernels/* runtime/driver runtime/codec/backend runtime/codec/select_backend "
-                       "runtime/codec/stream runtime/codec/threads",
+                       "runtime/codec/blocks runtime/codec/cpu runtime/codec/stream runtime/codec/threads",
+    "runtime/c_api": "support analyzer/* kernels runtime/driver runtime/launch runtime/emulator/emulator runtime/library "
+                     "runtime/codec/*",
 
     "tools/trace_library": "support",
     "tools/dsl-lint": "support",

@@ -8,7 +8,6 @@
 
 #include "analyzer/report/sarif.hpp"
 #include "support/check.hpp"
-#include "tools/ptx-debug/rule_page.hpp"
 
 namespace ptxkit::tools {
 namespace {
@@ -67,7 +66,7 @@ std::string fault_sarif(const ptx::Module& module, std::span<const emulator::Fau
     all.push_back(run_fault(module, note));
     all.back().is_note = true;
   }
-  return to_sarif(module, all, exit_code, rule_page);
+  return to_sarif(module, all, exit_code);
 }
 
 std::string gpu_fault_sarif(const ptx::Module& module, std::string_view entry, std::string_view kind,
@@ -83,7 +82,7 @@ std::string gpu_fault_sarif(const ptx::Module& module, std::string_view entry, s
                    .other = {},
                    .properties = {}});
   }
-  return to_sarif(module, all, exit_code, rule_page);
+  return to_sarif(module, all, exit_code);
 }
 
 }  // namespace ptxkit::tools

@@ -22,6 +22,10 @@ namespace ptxkit::tools {
 
 void complain(std::string_view what) { fmt::print(stderr, "ptx-debug: {}\n", without_commands(printable(what))); }
 
+void complain_of(const std::vector<std::string>& remarks) {
+  for (const std::string& remark : remarks) complain(remark);
+}
+
 int usage_error(std::string_view verb, std::string_view what) {
   complain(what);
   fmt::print(stderr, "see 'ptx-debug {}{}--help'\n", verb, verb.empty() ? "" : " ");

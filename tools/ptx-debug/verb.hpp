@@ -4,6 +4,7 @@
 #include <functional>
 #include <string>
 #include <string_view>
+#include <vector>
 
 namespace CLI {
 class App;
@@ -44,6 +45,7 @@ bool print(std::string_view text);
 // The same without replacement: for PTX, and for documents that are already safe.
 bool print_bytes(std::string_view text);
 
-void complain(std::string_view what);  // "ptx-debug: what", on standard error, as one line
+void complain(std::string_view what);                       // "ptx-debug: what", on standard error, as one line
+void complain_of(const std::vector<std::string>& remarks);  // one line each
 
 }  // namespace ptxkit::tools

@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "analyzer/analyze/analysis.hpp"
+#include "analyzer/analyze/selection.hpp"
 #include "analyzer/analyze/suppression.hpp"
 #include "analyzer/evidence/evidence.hpp"
 #include "analyzer/report/baseline.hpp"
@@ -19,6 +20,8 @@
 #include "analyzer/report/sarif.hpp"
 #include "analyzer/report/text.hpp"
 #include "runtime/launch/differential.hpp"
+#include "runtime/launch/launch_file.hpp"
+#include "runtime/launch/launch_file_use.hpp"
 #include "support/file.hpp"
 #include "support/plural.hpp"
 #include "support/spool.hpp"
@@ -26,14 +29,10 @@
 #include "tools/ptx-debug/assembler.hpp"
 #include "tools/ptx-debug/config.hpp"
 #include "tools/ptx-debug/inputs.hpp"
-#include "tools/ptx-debug/launch_file_use.hpp"
-#include "tools/ptx-debug/launch_files.hpp"
 #include "tools/ptx-debug/name_pattern.hpp"
 #include "tools/ptx-debug/option_values.hpp"
 #include "tools/ptx-debug/outputs.hpp"
 #include "tools/ptx-debug/replay_findings.hpp"
-#include "tools/ptx-debug/rule_page.hpp"
-#include "tools/ptx-debug/selection.hpp"
 #include "tools/ptx-debug/sources.hpp"
 #include "tools/ptx-debug/verb.hpp"
 #include "tools/ptx-debug/verb_options.hpp"
@@ -49,7 +48,7 @@ constexpr size_t kPartKernels = 500;
 // The options as given. All are checked before the first file is read.
 struct Arguments {
   Inputs inputs;
-  SelectionWords selection;
+  report::SelectionWords selection;
   std::optional<double> minimum_percent;
   std::string fail_on;
   std::string format = "text";    // of standard output
@@ -120,12 +119,12 @@ class Documents {
   Documents(const Arguments& arguments, const report::AnalysisOptions& options, const report::SourceLine& source_line) {
     const bool is_json = arguments.json == "-" || arguments.format == "json";  // "-": --json alone
     printed_ = is_json                       ? report::json_document(options)
-               : arguments.format == "sarif" ? report::sarif_document(rule_page)
+               : arguments.format == "sarif" ? report::sarif_document()
                : arguments.format == "github"
                    ? report::annotation_document(source_line)
                    : report::text_document({wants_colour(arguments.colour), arguments.verbose, source_line});
     if (arguments.json != "-") add_report(arguments.json, report::json_document(options));
-    add_report(arguments.sarif, report::sarif_document(rule_page));
+    add_report(arguments.sarif, report::sarif_document());
     add_report(arguments.write_baseline, report::baseline_document());
     pending_ = printed_->begin();
   }
@@ -192,7 +191,7 @@ Result<report::Baseline> read_baseline(const std::string& path) {
 
 int analyze_files(const Arguments& arguments) {
   if (const auto what = fault(arguments)) return usage_error("analyze", *what);
-  const auto wanted = select_rules(arguments.selection);
+  const auto wanted = report::select_rules(arguments.selection);
   if (!wanted) return usage_error("analyze", wanted.error().message());
 
   report::AnalysisOptions options;
@@ -292,7 +291,7 @@ int analyze_files(const Arguments& arguments) {
         return file;
       },
       [&](const std::shared_ptr<report::FileAnalysis>& file) {
-        promises.check_module(file->parsed.module);
+        complain_of(promises.check_module(file->parsed.module));
         report::Suppressions suppressions(*file, *baseline, source_line);
         do {
           if (arguments.replay && !file->is_first_part) replay_findings(*file, options);
@@ -304,7 +303,7 @@ int analyze_files(const Arguments& arguments) {
         complain(error.message());
         add(std::make_shared<report::FileAnalysis>(report::unreadable(path, error)));
       });
-  promises.report_unused_files();
+  complain_of(promises.unused_files());
   if (documents.has_skipped_all()) {
     return usage_error("analyze", fmt::format("--kernel: no kernel matches '{}'", arguments.kernel));
   }
@@ -403,7 +402,7 @@ void add_analyze(CLI::App& app, Action& action) {
       .repeated()
       .comma_separated();
   verb.option("--check", arguments->selection.check,
-              fmt::format("run only the rules of a group: {}", fmt::join(check_groups(), ", ")))
+              fmt::format("run only the rules of a group: {}", fmt::join(report::check_groups(), ", ")))
       .type_name("GROUPS")
       .repeated()
       .comma_separated();

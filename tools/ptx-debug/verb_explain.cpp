@@ -5,10 +5,10 @@
 #include <fmt/format.h>
 
 #include "analyzer/analyze/analysis.hpp"
+#include "analyzer/analyze/selection.hpp"
+#include "analyzer/report/rule_page.hpp"
 #include "analyzer/rules/table.hpp"
 #include "support/plural.hpp"
-#include "tools/ptx-debug/rule_page.hpp"
-#include "tools/ptx-debug/selection.hpp"
 #include "tools/ptx-debug/verb.hpp"
 #include "tools/ptx-debug/verb_options.hpp"
 
@@ -21,14 +21,14 @@ std::string explanation(const rules::RuleInfo& rule) {
                                  plural(static_cast<size_t>(rule.points), "point"), rules::text(rule.severity),
                                  rule.must_prove ? ", loses its points where it is undecided" : "");
   text += fmt::format("survives when {}\n", rule.property);
-  const std::string_view page = rule_page(rule.id);
+  const std::string_view page = report::rule_page(rule.id);
   return page.empty() ? text : text + fmt::format("\n{}", page);
 }
 
 int explain(const std::vector<std::string>& words) {
   std::string out;
   for (const std::string& word : words) {
-    const auto rule = rule_called(word);
+    const auto rule = report::rule_called(word);
     if (!rule) return usage_error("explain", rule.error().message());
     out += (out.empty() ? "" : "\n") + explanation(**rule);
   }

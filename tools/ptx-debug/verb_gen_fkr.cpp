@@ -16,14 +16,14 @@
 #include "analyzer/evidence/evidence.hpp"
 #include "analyzer/ptx/diagnostic.hpp"
 #include "analyzer/ptx/facts.hpp"
+#include "runtime/launch/launch_file.hpp"
+#include "runtime/launch/launch_file_use.hpp"
 #include "runtime/launch/sized_launch.hpp"
 #include "support/file.hpp"
 #include "support/hex.hpp"
 #include "support/plural.hpp"
 #include "support/printable.hpp"
 #include "tools/ptx-debug/inputs.hpp"
-#include "tools/ptx-debug/launch_file_use.hpp"
-#include "tools/ptx-debug/launch_files.hpp"
 #include "tools/ptx-debug/option_values.hpp"
 #include "tools/ptx-debug/outputs.hpp"
 #include "tools/ptx-debug/verb.hpp"
@@ -364,8 +364,8 @@ int generate(const GenerateWords& words) {
   const ptx::Module& module = analysis.parsed.module;
   for (const rules::LaunchSet& each : launches) {
     LaunchFileUse promises(each);
-    promises.check_module(module);
-    promises.report_unused_files();
+    complain_of(promises.check_module(module));
+    complain_of(promises.unused_files());
   }
   emulator::Device device;
   const auto program =

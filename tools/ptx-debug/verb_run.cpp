@@ -10,7 +10,6 @@
 #include <optional>
 
 #include <fmt/format.h>
-#include <nlohmann/json.hpp>
 
 #include "analyzer/analyze/place.hpp"
 #include "analyzer/ptx/diagnostic.hpp"
@@ -18,6 +17,7 @@
 #include "runtime/driver/error_catalogue.hpp"
 #include "runtime/emulator/emulator.hpp"
 #include "runtime/launch/generated_bytes.hpp"
+#include "runtime/launch/outcome_json.hpp"
 #include "support/file.hpp"
 #include "support/plural.hpp"
 #include "support/printable.hpp"
@@ -37,7 +37,6 @@ namespace {
 using emulator::Dim3;
 
 constexpr int kFaultsExitCode = 3;
-constexpr std::string_view kSchema = "ptxkit-run-1";  // docs/schemas/run-1.schema.json
 
 struct RunOptions {
   std::string file, entry, grid = "1", block = "1", cluster = "1", checks = "standard", schedule = "in-order",
@@ -77,62 +76,6 @@ bool parse_schedule(std::string_view text, emulator::LaunchOptions& options) {
   uint64_t& seed = options.schedule_seed;
   const auto [stop, error] = std::from_chars(text.data(), text.data() + text.size(), seed);
   return error == std::errc() && stop == text.data() + text.size() && seed != 0;
-}
-
-nlohmann::ordered_json place_json(const emulator::Site& site, const emulator::ThreadId& thread) {
-  return {{"entry", site.entry},   {"line", site.line},       {"column", site.column}, {"ptx", site.text},
-          {"source", site.source}, {"thread", thread.thread}, {"block", thread.block}};
-}
-
-nlohmann::ordered_json to_json(std::span<const emulator::Fault> faults) {
-  nlohmann::ordered_json list = nlohmann::ordered_json::array();
-  for (const emulator::Fault& fault : faults) {
-    nlohmann::ordered_json each{{"kind", emulator::name(fault.kind)},
-                                {"rule", emulator::rule(fault.kind)},
-                                {"message", fault.message},
-                                {"at", place_json(fault.site, fault.thread)}};
-    if (fault.has_address) {
-      each["address"] = fmt::format("{:#x}", fault.address);
-      each["access_bytes"] = fault.access_bytes;
-    }
-    if (!fault.object.empty())
-      each["object"] = {
-          {"name", fault.object}, {"size_bytes", fault.object_bytes}, {"offset_bytes", fault.object_offset}};
-    if (fault.undefined.bytes != 0) {
-      auto ranges = nlohmann::ordered_json::array();
-      for (const auto& [offset_bytes, size_bytes] : fault.undefined.ranges)
-        ranges.push_back({{"offset_bytes", offset_bytes}, {"size_bytes", size_bytes}});
-      each["undefined"] = {{"size_bytes", fault.undefined.bytes},
-                           {"range_count", fault.undefined.range_count},
-                           {"ranges", std::move(ranges)},
-                           {"space", fault.undefined.space}};
-    }
-    if (fault.has_other) {
-      each["other"] = place_json(fault.other_site, fault.other_thread);
-      each["other"]["message"] = fault.other_message;
-    }
-    list.push_back(std::move(each));
-  }
-  return list;
-}
-
-nlohmann::ordered_json to_json(const emulator::Outcome& outcome, const KernelRun& run) {
-  nlohmann::ordered_json out{{"schema", kSchema},
-                             {"file", run.file},
-                             {"entry", run.entry.name},
-                             {"backend", "emulator"},
-                             {"output", outcome.output},
-                             {"faults", to_json(outcome.faults)},
-                             {"notes", to_json(outcome.notes)}};
-  if (outcome.lost_prints != 0)
-    out["output_lost"] = {{"calls", outcome.lost_prints}, {"size_bytes", outcome.lost_print_bytes}};
-  const emulator::Statistics& counts = outcome.statistics;
-  out["statistics"] = {{"warp_instructions", counts.warp_instructions},
-                       {"thread_instructions", counts.thread_instructions},
-                       {"divergent_branches", counts.divergent_branches},
-                       {"barriers", counts.barriers},
-                       {"blocks", counts.cta_count}};
-  return out;
 }
 
 int fail_reading(const Error& error) {
@@ -177,7 +120,7 @@ std::optional<std::string> read_settings(const RunOptions& options, KernelRun& r
 // The report of a run, the same for both backends.
 struct RunReport {
   std::string text;
-  nlohmann::ordered_json json;
+  std::string json;
   std::string sarif;
   std::vector<std::optional<std::vector<std::byte>>> buffers;  // as in GpuOutcome
   int exit_code = 0;
@@ -269,7 +212,7 @@ Result<RunReport> run_emulated(const KernelRun& run, const RunSettings& settings
                              outcome->ok() ? "ran clean" : "has " + plural(outcome->faults.size(), "fault"),
                              plural(outcome->statistics.thread_instructions, "thread instruction"),
                              plural(outcome->statistics.cta_count, "block"));
-  report.json = to_json(*outcome, run);
+  report.json = outcome_json(*outcome, run.file, run.entry.name);
   if (const auto read = read_buffers(run, *placed, device, program, report); !read) return tl::unexpected(read.error());
   report.exit_code = outcome->ok() ? 0 : kFaultsExitCode;
   for (const emulator::Fault& fault : outcome->faults) {
@@ -283,30 +226,23 @@ Result<RunReport> run_cuda(const KernelRun& run, const RunSettings& settings, co
   auto outcome = run_on_gpu(run, settings.deadline_seconds, *settings.launch.stop);
   if (!outcome) return tl::unexpected(outcome.error());
   RunReport report;
-  report.json = {{"schema", kSchema},
-                 {"file", run.file},
-                 {"entry", run.entry.name},
-                 {"backend", "cuda"},
-                 {"device", outcome->device},
-                 {"status", outcome->status},
-                 {"timed_out", outcome->timed_out},
-                 {"interrupted", outcome->interrupted},
-                 {"faults", nlohmann::ordered_json::array()}};
+  GpuEnd ended{outcome->device, outcome->status, outcome->timed_out, outcome->interrupted, {}};
   std::string what = "ran clean", kind;
   if (outcome->timed_out) {
     what = fmt::format("is still running after {} s", settings.deadline_seconds);
     kind = "deadline";
-    report.json["faults"].push_back({{"kind", kind}, {"message", what}});
+    ended.fault = {kind, what, {}};
   } else if (outcome->interrupted) {
     what = "was interrupted and is still running";
     kind = "interrupted";
-    report.json["faults"].push_back({{"kind", kind}, {"message", what}});
+    ended.fault = {kind, what, {}};
   } else if (outcome->status != 0) {
     const Error error = driver::driver_error(outcome->status, "the launch ended");
     what = fmt::format("has 1 fault: {}", error.message());
     kind = driver::explain(outcome->status).name;
-    report.json["faults"].push_back({{"kind", kind}, {"message", error.what}, {"next_step", error.todo}});
+    ended.fault = {kind, error.what, error.todo};
   }
+  report.json = outcome_json(ended, run.file, run.entry.name);
   report.text = fmt::format("{}: '{}' {} on {}\n", printable_path(run.file), run.entry.name, what, outcome->device);
   report.buffers = std::move(outcome->buffers);
   report.has_live_kernel = outcome->is_running();
@@ -334,8 +270,7 @@ int deliver(const RunReport& report, const KernelRun& run, const RunOptions& opt
     if (const auto saved = write_file(options.sarif, report.sarif); !saved) return fail_reading(saved.error());
   }
   if (!options.json.empty()) {
-    const auto saved = write_file(
-        options.json, printable_json(report.json.dump(2, ' ', false, nlohmann::json::error_handler_t::replace)) + "\n");
+    const auto saved = write_file(options.json, report.json);
     if (!saved) return fail_reading(saved.error());
   }
   return written ? report.exit_code : exit_code_of(rules::Status::unreadable);

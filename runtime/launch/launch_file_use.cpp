@@ -1,4 +1,4 @@
-#include "tools/ptx-debug/launch_file_use.hpp"
+#include "runtime/launch/launch_file_use.hpp"
 
 #include <algorithm>
 #include <optional>
@@ -8,9 +8,8 @@
 #include "runtime/launch/object_spec.hpp"
 #include "support/plural.hpp"
 #include "support/suggest.hpp"
-#include "tools/ptx-debug/verb.hpp"
 
-namespace ptxkit::tools {
+namespace ptxkit {
 namespace {
 
 // The size of the handle or tensor map in bytes; 0 for an empty word. The word was checked when the file was read.
@@ -36,9 +35,32 @@ std::string mismatch(const ptx::Variable& parameter, const flow::ParameterFacts&
   return {};
 }
 
+void check_variables(const ptx::Module& module, const flow::LaunchFacts& facts, std::vector<std::string>& remarks) {
+  std::vector<std::string> known;
+  for (const ptx::Variable& variable : module.variables)
+    if (variable.function == ptx::kNone) known.emplace_back(variable.name);
+  for (const auto& [name, promised] : facts.variables) {
+    const auto found = std::ranges::find_if(module.variables, [&](const ptx::Variable& variable) {
+      return variable.function == ptx::kNone && variable.name == name;
+    });
+    if (found == module.variables.end()) {
+      remarks.push_back(
+          fmt::format("launch file: {} has no variable '{}'{}", module.path, name, did_you_mean(name, known)));
+    } else if (const bool is_opaque = ptx::kind(found->type) == ptx::TypeKind::opaque;
+               is_opaque == promised.object.empty()) {
+      remarks.push_back(fmt::format("launch file: variable '{}' needs {}", name,
+                                    is_opaque ? "an 'object'" : "'hex' instead of 'object'"));
+    } else if (promised.content.size() > found->size_bytes && promised.object.empty()) {
+      remarks.push_back(fmt::format("launch file: variable '{}' has 'hex' of {}, more than its {}", name,
+                                    plural(promised.content.size(), "byte"), found->size_bytes));
+    }
+  }
+}
+
 }  // namespace
 
-void LaunchFileUse::check_module(const ptx::Module& module) {
+std::vector<std::string> LaunchFileUse::check_module(const ptx::Module& module) {
+  std::vector<std::string> remarks;
   for (const ptx::Function& function : module.functions) {
     if (!function.is_entry) continue;
     names_.emplace_back(function.name);
@@ -50,43 +72,23 @@ void LaunchFileUse::check_module(const ptx::Module& module) {
     for (const auto& [name, facts] : promised->second.parameters) {
       const auto found = std::ranges::find(known, name);
       if (found == known.end()) {
-        complain(fmt::format("launch file: '{}' of {} has no parameter '{}'{}", function.name, module.path, name,
-                             did_you_mean(name, known)));
+        remarks.push_back(fmt::format("launch file: '{}' of {} has no parameter '{}'{}", function.name, module.path,
+                                      name, did_you_mean(name, known)));
         continue;
       }
       const ptx::Variable& parameter = module.variables[function.parameters[found - known.begin()]];
       if (const std::string why = mismatch(parameter, facts, module.address_size); !why.empty())
-        complain(fmt::format("launch file: '{}' of '{}' has {}", name, function.name, why));
+        remarks.push_back(fmt::format("launch file: '{}' of '{}' has {}", name, function.name, why));
     }
-    check_variables(module, promised->second);
+    check_variables(module, promised->second, remarks);
   }
+  return remarks;
 }
 
-void LaunchFileUse::check_variables(const ptx::Module& module, const flow::LaunchFacts& facts) const {
-  std::vector<std::string> known;
-  for (const ptx::Variable& variable : module.variables)
-    if (variable.function == ptx::kNone) known.emplace_back(variable.name);
-  for (const auto& [name, promised] : facts.variables) {
-    const auto found = std::ranges::find_if(module.variables, [&](const ptx::Variable& variable) {
-      return variable.function == ptx::kNone && variable.name == name;
-    });
-    if (found == module.variables.end()) {
-      complain(fmt::format("launch file: {} has no variable '{}'{}", module.path, name, did_you_mean(name, known)));
-    } else if (const bool is_opaque = ptx::kind(found->type) == ptx::TypeKind::opaque;
-               is_opaque == promised.object.empty()) {
-      complain(fmt::format("launch file: variable '{}' needs {}", name,
-                           is_opaque ? "an 'object'" : "'hex' instead of 'object'"));
-    } else if (promised.content.size() > found->size_bytes && promised.object.empty()) {
-      complain(fmt::format("launch file: variable '{}' has 'hex' of {}, more than its {}", name,
-                           plural(promised.content.size(), "byte"), found->size_bytes));
-    }
-  }
+std::vector<std::string> LaunchFileUse::unused_files() const {
+  if (launch_.empty() || !entries_.empty() || names_.empty()) return {};
+  return {fmt::format("launch file: none of its entries is a kernel of these files: found '{}'{}",
+                      launch_.begin()->first, did_you_mean(launch_.begin()->first, names_))};
 }
 
-void LaunchFileUse::report_unused_files() const {
-  if (launch_.empty() || !entries_.empty() || names_.empty()) return;
-  complain(fmt::format("launch file: none of its entries is a kernel of these files: found '{}'{}",
-                       launch_.begin()->first, did_you_mean(launch_.begin()->first, names_)));
-}
-
-}  // namespace ptxkit::tools
+}  // namespace ptxkit

@@ -7,7 +7,7 @@
 #include "analyzer/analyze/analysis.hpp"
 #include "support/result.hpp"
 
-namespace ptxkit::tools {
+namespace ptxkit::report {
 
 struct SelectionWords {
   bool falsify = false;             // start from the whole catalogue, not only from the critical and high rules
@@ -17,12 +17,12 @@ struct SelectionWords {
 };
 
 // Errors: a word that names no rule or group, with the nearest name; an empty selection.
-Result<report::RuleSet> select_rules(const SelectionWords& words);
+Result<RuleSet> select_rules(const SelectionWords& words);
 
 // The rule with this id or name, ignoring letter case.
 Result<const rules::RuleInfo*> rule_called(const std::string& word);
 
-std::vector<std::string> check_groups();         // "barriers", "loaded-value", ...
-std::string ids_of(const report::RuleSet& set);  // "F001, F021"
+std::vector<std::string> check_groups();  // "barriers", "loaded-value", ...
+std::string ids_of(const RuleSet& set);   // "F001, F021"
 
-}  // namespace ptxkit::tools
+}  // namespace ptxkit::report

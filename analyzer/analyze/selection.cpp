@@ -1,5 +1,5 @@
 // Groups answer a user's question ("is it the barriers?"); they are not the categories of the catalogue.
-#include "tools/ptx-debug/selection.hpp"
+#include "analyzer/analyze/selection.hpp"
 
 #include <algorithm>
 #include <cctype>
@@ -9,7 +9,7 @@
 #include "analyzer/rules/table.hpp"
 #include "support/suggest.hpp"
 
-namespace ptxkit::tools {
+namespace ptxkit::report {
 namespace {
 
 struct Group {
@@ -43,10 +43,10 @@ std::vector<std::string> check_groups() {
   return names;
 }
 
-std::string ids_of(const report::RuleSet& set) {
+std::string ids_of(const RuleSet& set) {
   std::string ids;
   for (const rules::RuleInfo& rule : rules::catalogue()) {
-    if (set[report::index_of(rule)]) ids += fmt::format("{}{}", ids.empty() ? "" : ", ", rule.id);
+    if (set[index_of(rule)]) ids += fmt::format("{}{}", ids.empty() ? "" : ", ", rule.id);
   }
   return ids;
 }
@@ -62,12 +62,12 @@ Result<const rules::RuleInfo*> rule_called(const std::string& word) {
                           rules::catalogue().front().id, rules::catalogue().back().id, did_you_mean(word, known)));
 }
 
-Result<report::RuleSet> select_rules(const SelectionWords& words) {
-  report::RuleSet wanted;
+Result<RuleSet> select_rules(const SelectionWords& words) {
+  RuleSet wanted;
   for (const std::string& word : words.select) {
     const auto rule = rule_called(word);
     if (!rule) return tl::unexpected(rule.error());
-    wanted.set(report::index_of(**rule));
+    wanted.set(index_of(**rule));
   }
   for (const std::string& word : words.check) {
     const auto group = std::ranges::find(groups(), word, &Group::name);
@@ -75,18 +75,18 @@ Result<report::RuleSet> select_rules(const SelectionWords& words) {
       return fail(fmt::format("unknown check '{}', expected {}{}", word, fmt::join(check_groups(), ", "),
                               did_you_mean(word, check_groups())));
     }
-    for (const std::string_view id : group->ids) wanted.set(report::index_of(*rules::find_rule(id)));
+    for (const std::string_view id : group->ids) wanted.set(index_of(*rules::find_rule(id)));
   }
   if (words.select.empty() && words.check.empty()) {
-    wanted = words.falsify ? report::all_rules() : report::important_rules();
+    wanted = words.falsify ? all_rules() : important_rules();
   }
   for (const std::string& word : words.ignore) {
     const auto rule = rule_called(word);
     if (!rule) return tl::unexpected(rule.error());
-    wanted.reset(report::index_of(**rule));
+    wanted.reset(index_of(**rule));
   }
   if (wanted.none()) return fail("no rule is left to run");
   return wanted;
 }
 
-}  // namespace ptxkit::tools
+}  // namespace ptxkit::report

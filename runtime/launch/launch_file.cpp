@@ -1,11 +1,11 @@
-#include "tools/ptx-debug/launch_files.hpp"
+#include "runtime/launch/launch_file.hpp"
 
 #include <fmt/format.h>
 
 #include "analyzer/rules/engine/launch_file.hpp"
 #include "runtime/launch/object_spec.hpp"
 
-namespace ptxkit::tools {
+namespace ptxkit {
 namespace {
 
 Result<void> check_object(const std::string& path, const std::string& whose, const std::string& spelling) {
@@ -27,11 +27,7 @@ Result<void> check_objects(const std::string& path, const flow::LaunchFacts& fac
   return {};
 }
 
-}  // namespace
-
-Result<void> read_launch_file(const std::string& path, rules::LaunchSet& into) {
-  rules::LaunchSet read;
-  if (auto done = rules::load_launch_file(path, read); !done) return done;
+Result<void> check_and_add(const std::string& path, rules::LaunchSet& read, rules::LaunchSet& into) {
   for (auto& [name, facts] : read) {
     if (auto done = check_objects(path, facts); !done) return done;
     into.insert_or_assign(name, std::move(facts));
@@ -39,4 +35,16 @@ Result<void> read_launch_file(const std::string& path, rules::LaunchSet& into) {
   return {};
 }
 
-}  // namespace ptxkit::tools
+}  // namespace
+
+Result<void> read_launch_file(const std::string& path, rules::LaunchSet& into) {
+  rules::LaunchSet read;
+  return rules::load_launch_file(path, read).and_then([&] { return check_and_add(path, read, into); });
+}
+
+Result<void> parse_launch_text(std::string_view json, const std::string& name, rules::LaunchSet& into) {
+  rules::LaunchSet read;
+  return rules::parse_launch_file(json, name, read).and_then([&] { return check_and_add(name, read, into); });
+}
+
+}  // namespace ptxkit

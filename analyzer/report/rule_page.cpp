@@ -1,8 +1,8 @@
-#include "tools/ptx-debug/rule_page.hpp"
+#include "analyzer/report/rule_page.hpp"
 
 #include "support/embedded.hpp"
 
-namespace ptxkit::tools {
+namespace ptxkit::report {
 
 extern const EmbeddedFile rule_pages[];
 extern const size_t rule_pages_count;
@@ -15,4 +15,4 @@ std::string_view rule_page(std::string_view id) {
   return {};
 }
 
-}  // namespace ptxkit::tools
+}  // namespace ptxkit::report
