@@ -94,7 +94,7 @@ Result<std::string> pipeline_table(format::PtzCodec codec, const KernelTexts& te
       },
       1);
   codec::Executor executor(1);
-  const format::PtzCodecRow& row = format::row_of(codec);
+  const format::PtzCodecRow row = format::row_of(codec);
   const auto pipeline = codec::make_block_pipeline(*machine, executor, codec);
   codec::DeclaredCosts costs(*machine);
   std::string out =
