@@ -14,7 +14,7 @@ inline Error error_of_exception() {
   try {
     throw;
   } catch (const std::bad_alloc&) {
-    return Error{"no memory left", {}, "use smaller blocks, fewer threads or a memory budget"};
+    return Error{"no memory left", {}, "use smaller blocks, fewer threads or a memory budget", ErrorKind::no_memory};
   } catch (const std::exception& error) {
     return Error{std::string("stopped by an exception: ") + error.what(), {}, {}};
   } catch (...) {

@@ -2,6 +2,7 @@
 // Misuse of an API is an exception or a failed PTXKIT_CHECK; see check.hpp.
 #pragma once
 
+#include <cstdint>
 #include <string>
 #include <utility>
 
@@ -9,12 +10,16 @@
 
 namespace ptxkit {
 
+// The kind of an error, for callers that must tell one from another.
+enum class ErrorKind : uint8_t { other, bad_checksum, no_memory };
+
 // What went wrong, where, and what to do about it. Only `what` is required. Lower case without a final period, as in
 // compiler diagnostics.
 struct Error {
   std::string what;   // "block 3: checksum mismatch, expected 0x1234abcd, found 0x9876fedc"
   std::string where;  // "archive.lz4, byte 65547"
   std::string todo;   // "run `ptx-pack -t` on the original, or decompress with --keep-going"
+  ErrorKind kind = ErrorKind::other;
 
   std::string message() const;  // "where: what; todo"
 };
@@ -24,6 +29,10 @@ using Result = tl::expected<T, Error>;
 
 inline tl::unexpected<Error> fail(std::string what, std::string where = {}, std::string todo = {}) {
   return tl::unexpected<Error>(Error{std::move(what), std::move(where), std::move(todo)});
+}
+
+inline tl::unexpected<Error> fail_checksum(std::string what, std::string where) {
+  return tl::unexpected<Error>(Error{std::move(what), std::move(where), {}, ErrorKind::bad_checksum});
 }
 
 }  // namespace ptxkit

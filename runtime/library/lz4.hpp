@@ -10,6 +10,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -66,6 +67,8 @@ struct StreamOptions {
   bool is_reproducible = false;
 };
 
+class Engine;
+
 class Lz4 {
  public:
   static Result<Lz4> open(Lz4Settings settings = {});
@@ -79,15 +82,17 @@ class Lz4 {
   // The requirements for items of up to `item_bytes`. Items beyond largest_item_bytes need a stream.
   static Requirements requirements(size_t item_bytes);
 
+  // Threads and backend, for code of this project that works on other formats as well.
+  Engine& engine() { return *engine_; }
   std::string description() const;  // of the backend: "cpu, 16 threads, liblz4 1.9.4"
   // Memory for items, page-locked if a GPU is in use: items in it are copied directly.
   Result<codec::HostMemory> host_memory(size_t size_bytes);
 
   // Batches. Each item gets its own status and flag (runtime/codec/backend.hpp). After an error no result of the batch
-  // is valid. `reproducible`: the same bytes on every backend, for items without history; otherwise the fastest encoder
-  // of the side that runs the batch. `times` receives the time that a device spent on this batch, if
-  // Lz4Settings::measures_device_times is set.
-  Result<void> compress(std::span<codec::CompressItem> items, bool reproducible = false,
+  // is valid. `encoder`: reproducible and high give the same bytes on every backend, for items without history;
+  // without one, the fastest of the side that runs the batch. `times` receives the time that a device spent on this
+  // batch, if Lz4Settings::measures_device_times is set.
+  Result<void> compress(std::span<codec::CompressItem> items, std::optional<codec::Encoder> encoder = {},
                         codec::DeviceTimes* times = nullptr);
   Result<void> decompress(std::span<codec::DecompressItem> items, codec::DeviceTimes* times = nullptr);
   // Items as compress() left them, of any flag. Those that are LZ4 blocks go through decompress().
@@ -100,11 +105,8 @@ class Lz4 {
                                          const StreamOptions& options = {});
 
  private:
-  struct State;
-  static Result<Lz4> open_unguarded(Lz4Settings& settings);
-  static Result<void> measure_unguarded(Lz4Settings& settings);
-  explicit Lz4(std::unique_ptr<State> state);
-  std::unique_ptr<State> state_;
+  explicit Lz4(std::unique_ptr<Engine> engine);
+  std::unique_ptr<Engine> engine_;
 };
 
 }  // namespace ptxkit::library

@@ -15,7 +15,7 @@
 #include "support/printable.hpp"
 #include "tools/ptx-pack/files.hpp"
 #include "tools/ptx-pack/jobs.hpp"
-#include "tools/ptx-pack/peeked_source.hpp"
+#include "runtime/codec/format/peeked_source.hpp"
 
 namespace ptxkit::pack {
 namespace {
@@ -122,7 +122,7 @@ Result<void> list_file(const std::string& path, bool with_heading, bool with_bud
   auto input = InputFile::open(path);
   if (!input) return tl::unexpected(input.error());
   format::DescriptorSource descriptor(input->descriptor(), input->name());
-  PeekedSource source(descriptor);
+  format::PeekedSource source(descriptor);
   const auto magic = source.magic();
   if (!magic) return tl::unexpected(magic.error());
   auto found = *magic == format::kPtzMagic || path.ends_with(kPtzSuffix) ? summary_of_ptz(source, with_budget)

@@ -31,7 +31,7 @@
 #include "tools/ptx-pack/measuring.hpp"
 #include "tools/ptx-pack/options.hpp"
 #include "tools/ptx-pack/output_file.hpp"
-#include "tools/ptx-pack/peeked_source.hpp"
+#include "runtime/codec/format/peeked_source.hpp"
 #include "tools/ptx-pack/progress.hpp"
 #include "tools/ptx-pack/ptz_range.hpp"
 #include "tools/ptx-pack/range_sink.hpp"
@@ -106,7 +106,7 @@ class Packer {
     format::ByteSink& sink = sparse_sink ? static_cast<format::ByteSink&>(*sparse_sink) : plain_sink;
     const auto finish = [&] { return sparse_sink ? sparse_sink->finish() : Result<void>(); };
     format::DescriptorSource descriptor(input->descriptor(), input->name());
-    PeekedSource source(descriptor);
+    format::PeekedSource source(descriptor);
     if (auto looked = look_at(source); !looked) return looked;
     if (auto selected = select_for(is_ptz_); !selected) return selected;
     if (options_.range) {
@@ -158,7 +158,7 @@ class Packer {
   }
 
   // Writes only the bytes of options_.range: a .ptz file has a table, and a stream is stopped after the range.
-  Result<void> extract(const InputFile& input, PeekedSource& source, format::ByteSink& sink) {
+  Result<void> extract(const InputFile& input, format::PeekedSource& source, format::ByteSink& sink) {
     if (is_ptz_ && input.size_bytes())
       return extract_from_ptz(input, *options_.range, sink, executor_, *blocks_, *memory_);
     RangeSink part(sink, *options_.range);
@@ -199,7 +199,7 @@ class Packer {
     if (!input) return tl::unexpected(input.error());
     format::NullSink sink;
     format::DescriptorSource descriptor(input->descriptor(), input->name());
-    PeekedSource source(descriptor);
+    format::PeekedSource source(descriptor);
     if (auto looked = look_at(source); !looked) return looked;
     if (auto selected = select_for(is_ptz_); !selected) return selected;
     const auto totals = transform(*input, source, sink);
@@ -210,7 +210,7 @@ class Packer {
 
   // Decides whether .ptz is written or read. An input is read as .ptz if its magic number, its name or --codec says so,
   // otherwise as LZ4.
-  Result<void> look_at(PeekedSource& source) {
+  Result<void> look_at(format::PeekedSource& source) {
     is_ptz_ = codec_.has_value();
     if (options_.mode == Mode::compress) return {};
     const auto magic = source.magic();

@@ -112,7 +112,8 @@ std::optional<uint32_t> stitch(Bytes raw, std::span<const ChunkEncoding> chunks,
   for (const ChunkEncoding& chunk : chunks) {
     const size_t chunk_end = chunk_begin + chunk.raw_bytes;
     PTXKIT_CHECK(chunk_end <= raw.size(), "the chunks are longer than the block");
-    if (chunk.flag == ChunkFlag::zero && chunk.raw_bytes > kLastMatchStart) {
+    const bool is_run = chunk.flag == ChunkFlag::zero || chunk.flag == ChunkFlag::filled;
+    if (is_run && chunk.raw_bytes > kLastMatchStart) {
       run_of_last_byte(writer, literals_until(chunk_begin + 1), chunk.raw_bytes - 1 - kLastLiterals);
       pending_begin = chunk_end - kLastLiterals;
     } else if (chunk.flag == ChunkFlag::compressed) {
@@ -131,13 +132,12 @@ std::optional<uint32_t> stitch(Bytes raw, std::span<const ChunkEncoding> chunks,
   return static_cast<uint32_t>(writer.used());
 }
 
-std::optional<uint32_t> encode_zeros(uint32_t raw_bytes, MutableBytes output) {
-  if (raw_bytes <= kLastMatchStart) return std::nullopt;
-  static constexpr uint8_t kZeros[kLastLiterals] = {};
+std::optional<uint32_t> encode_run(Bytes raw, MutableBytes output) {
+  if (raw.size() <= kLastMatchStart) return std::nullopt;
   BlockWriter writer(output);
-  run_of_last_byte(writer, Bytes(kZeros, 1), raw_bytes - 1 - kLastLiterals);
-  writer.literals(kZeros, 0);
-  if (writer.used() >= raw_bytes || writer.used() > output.size()) return std::nullopt;
+  run_of_last_byte(writer, raw.first(1), raw.size() - 1 - kLastLiterals);
+  writer.literals(raw.last(kLastLiterals), 0);
+  if (writer.used() >= raw.size() || writer.used() > output.size()) return std::nullopt;
   return static_cast<uint32_t>(writer.used());
 }
 

@@ -1,4 +1,4 @@
-// LZ4 blocks assembled on the host: a block of zeros, and one large block from the encodings of its chunks.
+// LZ4 blocks assembled on the host: a block of one repeated byte, and one large block from the encodings of its chunks.
 //
 // The kernels compress at most 64 KiB at a time, but a frame with larger blocks needs one LZ4 block. Encodings of
 // adjacent chunks nearly form one: only the last sequence of a chunk has no match, which is legal at the end of a block
@@ -28,8 +28,8 @@ struct ChunkEncoding {
 // chunks' blocks must be well formed: they come from our encoders.
 std::optional<uint32_t> stitch(Bytes raw, std::span<const ChunkEncoding> chunks, MutableBytes output);
 
-// Writes an LZ4 block of `raw_bytes` zeros, at most raw_bytes / 255 + 12 bytes. Nothing if it would not be shorter than
-// `raw_bytes` or does not fit `output`.
-std::optional<uint32_t> encode_zeros(uint32_t raw_bytes, MutableBytes output);
+// Writes an LZ4 block of `raw`, whose bytes are all equal: at most raw.size() / 255 + 12 bytes. Nothing if it would not
+// be shorter than `raw` or does not fit `output`.
+std::optional<uint32_t> encode_run(Bytes raw, MutableBytes output);
 
 }  // namespace ptxkit::codec

@@ -175,10 +175,10 @@ Result<FrameEvent> FrameReader::begin_lz4_frame(uint64_t frame_offset) {
   const uint8_t computed = header_hash(Bytes(descriptor, 1 + rest_bytes));
   const uint8_t recorded = descriptor[1 + rest_bytes];
   if (computed != recorded) {
-    return broken(
+    return fail_checksum(
         fmt::format("header checksum mismatch: expected 0x{:02x} as recorded, found 0x{:02x} over the header's bytes",
                     recorded, computed),
-        offset_ - 1);
+        position(offset_ - 1));
   }
   if (has_content_size) header_.content_bytes = load_little_endian<uint64_t>(Bytes(descriptor + 2, 8));
   if (has_dictionary) {
@@ -258,10 +258,10 @@ Result<FrameEvent> FrameReader::read_block(std::vector<uint8_t> storage) {
     if (!recorded) return tl::unexpected(recorded.error());
     const uint32_t computed = block_hash(block.payload);
     if (*recorded != computed) {
-      return broken(
+      return fail_checksum(
           fmt::format("block checksum mismatch: expected 0x{:08x} as recorded, found 0x{:08x} over the block's bytes",
                       *recorded, computed),
-          checksum_offset);
+          position(checksum_offset));
     }
   }
   ++block_index_;
@@ -328,7 +328,7 @@ Result<void> ContentCheck::end(const FrameEnd& end) {
         where());
   }
   if (end.content_checksum && *end.content_checksum != hash_.value()) {
-    return fail(
+    return fail_checksum(
         fmt::format("content checksum mismatch: expected 0x{:08x} as recorded, found 0x{:08x} over the decoded bytes",
                     *end.content_checksum, hash_.value()),
         where());

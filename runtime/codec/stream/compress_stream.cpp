@@ -151,7 +151,7 @@ class Compressor {
       uint32_t length = item.compressed_bytes;
       bool stored = item.flag == ChunkFlag::incompressible;
       if (item.flag == ChunkFlag::zero) {
-        const auto zeros = encode_zeros(static_cast<uint32_t>(item.raw.size()), item.output);
+        const auto zeros = encode_run(item.raw, item.output);
         stored = !zeros;
         length = zeros.value_or(0);
       }

@@ -22,7 +22,7 @@ constexpr uint64_t kTableShare = 16;  // of the budget
 struct Job {
   PtzBlock block;
   ByteVector raw, stored;
-  std::string error;
+  Error error = {};  // `what` is empty without one
 };
 
 // Completes the block's header after `stored` has received its coded form; an empty `stored` means that the raw bytes
@@ -39,10 +39,17 @@ void begin_decoding(Job& job) {
 }
 void finish_decoding(Job& job, bool good) {
   if (!good) {
-    job.error = "the content is damaged";
+    job.error.what = "the content is damaged";
   } else if (format::ptz_checksum(job.raw) != job.block.checksum) {
-    job.error = "checksum mismatch";
+    job.error = {"checksum mismatch", {}, {}, ErrorKind::bad_checksum};
   }
+}
+
+tl::unexpected<Error> failed_block(const Job& job, uint64_t index, const std::string& name) {
+  Error error = job.error;
+  error.what = fmt::format("block {}: {}", index, error.what);
+  error.where = name;
+  return tl::unexpected<Error>(std::move(error));
 }
 
 // Blocks that go through the pipeline together.
@@ -191,7 +198,7 @@ Result<StreamTotals> decompress_ptz(format::ByteSource& source, format::ByteSink
     batch.jobs.resize(planned->block_count);
     for (batch.count = 0; !has_ended && batch.count < batch.jobs.size();) {
       Job& job = batch.jobs[batch.count];
-      job.error.clear();
+      job.error = {};
       job.stored.reserve(block_bytes);
       const auto block = reader.next(job.stored);
       // Blocks read before the error are still decoded and written.
@@ -205,7 +212,7 @@ Result<StreamTotals> decompress_ptz(format::ByteSource& source, format::ByteSink
   const auto work = [&](Batch& batch) { return finished_batch(decode_all(batch.filled(), *header, executor, coder)); };
   const auto write = [&](Batch& batch) -> Result<void> {
     for (const Job& job : batch.filled()) {
-      if (!job.error.empty()) return fail(fmt::format("block {}: {}", totals.block_count, job.error), source.name());
+      if (!job.error.what.empty()) return failed_block(job, totals.block_count, source.name());
       if (auto done = sink.write(job.raw); !done) return done;
       totals.raw_bytes += job.raw.size();
       ++totals.block_count;
@@ -243,10 +250,10 @@ Result<std::vector<Result<ByteVector>>> read_ptz_blocks(const format::PtzArchive
   if (auto done = decode_all(jobs, archive.header(), executor, coder); !done) return tl::unexpected(done.error());
   for (size_t i = 0; i < jobs.size(); ++i) {
     if (!all[i]) continue;
-    if (jobs[i].error.empty()) {
+    if (jobs[i].error.what.empty()) {
       all[i] = std::move(jobs[i].raw);
     } else {
-      all[i] = fail("block " + std::to_string(indices[i]) + ": " + jobs[i].error, archive.name());
+      all[i] = failed_block(jobs[i], indices[i], archive.name());
     }
   }
   return all;

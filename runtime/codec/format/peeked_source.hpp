@@ -6,23 +6,23 @@
 
 #include "runtime/codec/format/byte_stream.hpp"
 
-namespace ptxkit::pack {
+namespace ptxkit::format {
 
-class PeekedSource final : public format::ByteSource {
+class PeekedSource final : public ByteSource {
  public:
-  explicit PeekedSource(format::ByteSource& from) : from_(from) {}
+  explicit PeekedSource(ByteSource& from) : from_(from) {}
 
   // The first four bytes as a little-endian number; 0 if there are fewer. Call it once, before any read.
   Result<uint32_t> magic() {
     const auto got = from_.read(first_);
     if (!got) return tl::unexpected(got.error());
-    left_ = format::Bytes(first_).first(*got);
+    left_ = Bytes(first_).first(*got);
     if (*got < first_.size()) return 0;
     return first_[0] | uint32_t{first_[1]} << 8 | uint32_t{first_[2]} << 16 | uint32_t{first_[3]} << 24;
   }
 
-  Result<size_t> read(format::MutableBytes into) override { return read_some(into, into.size()); }
-  Result<size_t> read_some(format::MutableBytes into, size_t least) override {
+  Result<size_t> read(MutableBytes into) override { return read_some(into, into.size()); }
+  Result<size_t> read_some(MutableBytes into, size_t least) override {
     const size_t count = std::min(left_.size(), into.size());
     std::copy_n(left_.begin(), count, into.begin());
     left_ = left_.subspan(count);
@@ -30,15 +30,15 @@ class PeekedSource final : public format::ByteSource {
     const auto more = from_.read_some(into.subspan(count), least - count);
     return more ? Result<size_t>(count + *more) : more;
   }
-  size_t look_ahead(uint64_t at, format::MutableBytes into) const override {
+  size_t look_ahead(uint64_t at, MutableBytes into) const override {
     return left_.empty() ? from_.look_ahead(at, into) : 0;
   }
   const std::string& name() const override { return from_.name(); }
 
  private:
-  format::ByteSource& from_;
+  ByteSource& from_;
   std::array<uint8_t, 4> first_{};
-  format::Bytes left_;  // of first_, not yet read
+  Bytes left_;  // of first_, not yet read
 };
 
-}  // namespace ptxkit::pack
+}  // namespace ptxkit::format

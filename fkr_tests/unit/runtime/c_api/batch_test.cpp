@@ -1,0 +1,248 @@
+// Batches in host memory through libptxkit.so: every framing and codec, both ways, against liblz4, and with damage.
+#include <algorithm>
+
+#include <lz4.h>
+#include <lz4frame.h>
+
+#include "fkr_tests/unit/runtime/c_api/c_api.hpp"
+
+namespace ptxkit::testing {
+namespace {
+
+struct Variant {
+  ptxkit_framing framing;
+  int32_t level;
+  uint32_t flags;
+};
+
+class Framings : public CApi, public ::testing::WithParamInterface<Variant> {
+ protected:
+  Framings() {
+    options_.framing = GetParam().framing;
+    options_.level = GetParam().level;
+    options_.flags = GetParam().flags;
+  }
+  std::vector<Bytes> compressed(const std::vector<Bytes>& items) {
+    Batch batch(items, bounds_of(items, options_));
+    EXPECT_OK(batch.compress(context_, &options_));
+    EXPECT_EQ(batch.statuses, std::vector<ptxkit_status>(items.size(), PTXKIT_OK));
+    return batch.results();
+  }
+  void expect_round_trip(const std::vector<Bytes>& items) {
+    const std::vector<Bytes> packed = compressed(items);
+    for (size_t i = 0; i < items.size(); ++i) expect_is_standard(packed[i], items[i]);
+    Batch back(packed, sizes_of(items));
+    EXPECT_OK(back.decompress(context_, &options_));
+    EXPECT_TRUE(back.results() == items);
+  }
+  // What other programs read of it.
+  void expect_is_standard(const Bytes& packed, const Bytes& raw) {
+    switch (options_.framing) {
+      case PTXKIT_FRAMING_RAW:
+        return expect_block(packed, 0, raw);
+      case PTXKIT_FRAMING_NUMCODECS: {
+        uint32_t size = 0;
+        std::memcpy(&size, packed.data(), 4);
+        EXPECT_EQ(size, raw.size());
+        return expect_block(packed, 4, raw);
+      }
+      case PTXKIT_FRAMING_FRAME: {
+        LZ4F_dctx* frame = nullptr;
+        ASSERT_EQ(LZ4F_createDecompressionContext(&frame, LZ4F_VERSION), 0u);
+        Bytes back(raw.size() + 1);
+        size_t out = back.size(), in = packed.size();
+        EXPECT_EQ(LZ4F_decompress(frame, back.data(), &out, packed.data(), &in, nullptr), 0u);
+        LZ4F_freeDecompressionContext(frame);
+        EXPECT_EQ(in, packed.size());
+        back.resize(out);
+        EXPECT_TRUE(back == raw);
+        return;
+      }
+      case PTXKIT_FRAMING_HDF5:
+        return expect_hdf5(packed, raw);
+      default:
+        EXPECT_LE(packed.size(), raw.size() + 1);
+    }
+  }
+  static void expect_block(const Bytes& packed, size_t begin, const Bytes& raw) {
+    Bytes back(raw.size() + 1);
+    const int length =
+        LZ4_decompress_safe(reinterpret_cast<const char*>(packed.data() + begin), reinterpret_cast<char*>(back.data()),
+                            static_cast<int>(packed.size() - begin), static_cast<int>(back.size()));
+    ASSERT_EQ(length, static_cast<int>(raw.size()));
+    back.resize(raw.size());
+    EXPECT_TRUE(back == raw);
+  }
+  // As the filter of HDF5 reads a chunk.
+  static void expect_hdf5(const Bytes& packed, const Bytes& raw) {
+    const auto number = [&](size_t at, size_t bytes) {
+      uint64_t value = 0;
+      for (size_t i = 0; i < bytes; ++i) value = value << 8 | packed[at + i];
+      return value;
+    };
+    ASSERT_EQ(number(0, 8), raw.size());
+    const uint64_t block_bytes = number(8, 4);
+    Bytes back;
+    size_t at = 12;
+    while (back.size() < raw.size()) {
+      const size_t room = std::min<size_t>(block_bytes, raw.size() - back.size()), stored = number(at, 4);
+      at += 4;
+      const size_t begin = back.size();
+      back.resize(begin + room);
+      if (stored == room) {
+        std::copy_n(packed.begin() + static_cast<ptrdiff_t>(at), room, back.begin() + static_cast<ptrdiff_t>(begin));
+      } else {
+        ASSERT_EQ(LZ4_decompress_safe(reinterpret_cast<const char*>(packed.data() + at),
+                                      reinterpret_cast<char*>(back.data() + begin), static_cast<int>(stored),
+                                      static_cast<int>(room)),
+                  static_cast<int>(room));
+      }
+      at += stored;
+    }
+    EXPECT_EQ(at, packed.size());
+    EXPECT_TRUE(back == raw);
+  }
+
+  ptxkit_batch_options options_ = PTXKIT_BATCH_OPTIONS_DEFAULTS;
+};
+
+TEST_P(Framings, ItemsComeBackAndOtherReadersTakeThem) { expect_round_trip(many_items()); }
+
+TEST_P(Framings, ItemsOfSeveralPieces) {
+  if (options_.level == 2) GTEST_SKIP() << "the scalar encoder of level 2 takes a minute for them";
+  expect_round_trip(large_items());
+}
+
+TEST_P(Framings, RawSizesAreToldBeforehand) {
+  const std::vector<Bytes> items = many_items(), packed = compressed(items);
+  for (size_t i = 0; i < items.size(); ++i) {
+    size_t raw_bytes = 0;
+    const auto status = ptxkit_decompressed_size(&options_, packed[i].data(), packed[i].size(), &raw_bytes);
+    if (options_.framing == PTXKIT_FRAMING_STORED) {
+      EXPECT_EQ(status, PTXKIT_UNSUPPORTED);
+    } else {
+      EXPECT_OK(status);
+      EXPECT_EQ(raw_bytes, items[i].size());
+    }
+  }
+}
+
+TEST_P(Framings, ATightOutputIsEnoughAndOneByteLessIsNot) {
+  const std::vector<Bytes> items = many_items(), packed = compressed(items);
+  std::vector<size_t> exact = sizes_of(packed), short_by_one = exact;
+  for (size_t& room : short_by_one) room -= room != 0;
+  Batch enough(items, exact);
+  EXPECT_OK(enough.compress(context_, &options_));
+  EXPECT_TRUE(enough.results() == packed);
+  Batch less(items, short_by_one);
+  EXPECT_EQ(less.compress(context_, &options_), PTXKIT_OUTPUT_TOO_SMALL);
+  (void)less.results();
+  for (size_t i = 0; i < items.size(); ++i) {
+    EXPECT_EQ(less.statuses[i], PTXKIT_OUTPUT_TOO_SMALL) << i;
+    EXPECT_EQ(less.sizes[i], 0u);
+  }
+}
+
+TEST_P(Framings, RawBytesBeyondTheOutputAreAnErrorOfThatItemAlone) {
+  const std::vector<Bytes> items = {words(5000), words(3000), Bytes(2000)};
+  const std::vector<Bytes> packed = compressed(items);
+  Batch back(packed, {5000, 2999, 2000});
+  const ptxkit_status status = back.decompress(context_, &options_);
+  const bool is_stored = options_.framing == PTXKIT_FRAMING_STORED;  // the room is the item's size
+  EXPECT_EQ(status, is_stored ? PTXKIT_CANNOT_DECOMPRESS : PTXKIT_OUTPUT_TOO_SMALL) << ptxkit_last_error();
+  EXPECT_EQ(back.statuses, (std::vector<ptxkit_status>{PTXKIT_OK, status, PTXKIT_OK}));
+  EXPECT_EQ(back.sizes, (std::vector<size_t>{5000, 0, 2000}));
+  const auto results = back.results();
+  EXPECT_TRUE(results[0] == items[0] && results[2] == items[2]);
+}
+
+TEST_P(Framings, DamageNeverLeavesTheOutput) {
+  const Bytes packed = compressed({words(9000)})[0];
+  std::mt19937 random(1);
+  size_t refused = 0;
+  for (int round = 0; round < 400; ++round) {
+    Bytes damaged = packed;
+    if (round % 3 == 0) damaged.resize(random() % packed.size());
+    for (uint32_t change = 0; change < random() % 4 + 1 && !damaged.empty(); ++change)
+      damaged[random() % std::min<size_t>(damaged.size(), round % 2 ? 40 : damaged.size())] =
+          static_cast<uint8_t>(random());
+    Batch back({damaged}, {9000});
+    refused += back.decompress(context_, &options_) != PTXKIT_OK;
+    (void)back.results();
+    size_t raw_bytes = 0;
+    (void)ptxkit_decompressed_size(&options_, damaged.data(), damaged.size(), &raw_bytes);
+  }
+  EXPECT_GT(refused, 100u);
+}
+
+INSTANTIATE_TEST_SUITE_P(Lz4, Framings,
+                         ::testing::Values(Variant{PTXKIT_FRAMING_RAW, 0, 0}, Variant{PTXKIT_FRAMING_RAW, 2, 0},
+                                           Variant{PTXKIT_FRAMING_RAW, 1, PTXKIT_REPRODUCIBLE},
+                                           Variant{PTXKIT_FRAMING_FRAME, 0, 0}, Variant{PTXKIT_FRAMING_NUMCODECS, 0, 0},
+                                           Variant{PTXKIT_FRAMING_HDF5, 0, 0}, Variant{PTXKIT_FRAMING_STORED, 0, 0}));
+
+TEST_F(CApi, EveryContainerCodecTakesBatches) {
+  for (size_t index = 0; index < ptxkit_codec_count(); ++index) {
+    ptxkit_batch_options options = PTXKIT_BATCH_OPTIONS_DEFAULTS;
+    ASSERT_OK(ptxkit_codec_at(index, &options.codec));
+    ptxkit_codec_info info{};
+    info.struct_bytes = sizeof info;
+    ASSERT_OK(ptxkit_codec_query(options.codec, &info));
+    options.framing = PTXKIT_FRAMING_FRAME;
+    for (options.level = info.least_level; options.level <= info.greatest_level; ++options.level) {
+      const std::vector<Bytes> items = {{}, words(1), words(70000), random_bytes(300000, 1), Bytes(5000)};
+      Batch batch(items, bounds_of(items, options));
+      ASSERT_OK(batch.compress(context_, &options)) << info.name << " " << options.level;
+      const auto packed = batch.results();
+      EXPECT_LT(packed[2].size(), items[2].size());
+      Batch back(packed, sizes_of(items));
+      ASSERT_OK(back.decompress(context_, &options)) << info.name;
+      EXPECT_TRUE(back.results() == items) << info.name;
+      size_t raw_bytes = 0;
+      EXPECT_OK(ptxkit_decompressed_size(&options, packed[2].data(), packed[2].size(), &raw_bytes));
+      EXPECT_EQ(raw_bytes, items[2].size());
+    }
+  }
+}
+
+TEST_F(CApi, ADamagedChecksumIsToldFromDamagedBytes) {
+  ptxkit_batch_options options = PTXKIT_BATCH_OPTIONS_DEFAULTS;
+  ASSERT_OK(ptxkit_codec_find("lzr", &options.codec));
+  options.framing = PTXKIT_FRAMING_FRAME;
+  const std::vector<Bytes> items = {random_bytes(3000, 2)};  // stored as it is, so that any byte may change
+  Batch batch(items, bounds_of(items, options));
+  ASSERT_OK(batch.compress(context_, &options));
+  Bytes packed = batch.results()[0];
+  packed[200] ^= 1;
+  Batch back({packed}, {3000});
+  EXPECT_EQ(back.decompress(context_, &options), PTXKIT_BAD_CHECKSUM);
+  packed[0] ^= 1;
+  Batch alien({packed}, {3000});
+  EXPECT_EQ(alien.decompress(context_, &options), PTXKIT_CANNOT_DECOMPRESS);
+}
+
+TEST_F(CApi, TheEmulatedGpuGivesTheBytesOfTheCpu) {
+  ptxkit_context_options settings = PTXKIT_CONTEXT_OPTIONS_DEFAULTS;
+  settings.policy = PTXKIT_POLICY_GPU;
+  settings.cpu_threads = 2;
+  settings.cuda_library = EMULATED_CUDA;
+  ptxkit_context* gpu = nullptr;
+  ASSERT_OK(ptxkit_context_create(&settings, &gpu));
+  ptxkit_batch_options options = PTXKIT_BATCH_OPTIONS_DEFAULTS;
+  options.flags = PTXKIT_REPRODUCIBLE;
+  const std::vector<Bytes> items = {words(100), words(4096), words(70000), Bytes(4096), random_bytes(5000, 1)};
+  Batch on_cpu(items, bounds_of(items, options)), on_gpu(items, bounds_of(items, options));
+  ASSERT_OK(on_cpu.compress(context_, &options));
+  ASSERT_OK(on_gpu.compress(gpu, &options));
+  EXPECT_TRUE(on_cpu.results() == on_gpu.results());
+  Batch back(on_cpu.results(), sizes_of(items));
+  ASSERT_OK(back.decompress(gpu, &options));
+  EXPECT_TRUE(back.results() == items);
+  Text text;
+  ASSERT_OK(ptxkit_context_describe(gpu, text));
+  EXPECT_NE(text.str().find("Emulated GPU"), std::string::npos) << text.str();
+  ptxkit_context_destroy(gpu);
+}
+
+}  // namespace
+}  // namespace ptxkit::testing

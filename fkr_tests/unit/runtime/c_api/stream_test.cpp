@@ -1,0 +1,265 @@
+// Streams and files through libptxkit.so.
+#include <cstdio>
+#include <filesystem>
+#include <fstream>
+#include <iterator>
+#include <map>
+#include <mutex>
+
+#include <gmock/gmock.h>
+
+#include "fkr_tests/unit/runtime/c_api/c_api.hpp"
+
+namespace ptxkit::testing {
+namespace {
+
+using ::testing::HasSubstr;
+
+struct Input {
+  Bytes bytes;
+  size_t at = 0, fails_at = SIZE_MAX, step = SIZE_MAX;
+
+  static int64_t read(void* user, void* into, size_t count) {
+    Input& self = *static_cast<Input*>(user);
+    if (self.at >= self.fails_at) return -3;
+    count = std::min({count, self.bytes.size() - self.at, self.step});
+    std::memcpy(into, self.bytes.data() + self.at, count);
+    self.at += count;
+    return static_cast<int64_t>(count);
+  }
+};
+struct Output {
+  Bytes bytes = {};
+  size_t fails_at = SIZE_MAX;
+
+  static int write(void* user, const void* from, size_t count) {
+    Output& self = *static_cast<Output*>(user);
+    if (self.bytes.size() + count > self.fails_at) return 28;
+    const auto* const first = static_cast<const uint8_t*>(from);
+    self.bytes.insert(self.bytes.end(), first, first + count);
+    return 0;
+  }
+};
+
+class Streams : public CApi {
+ protected:
+  ptxkit_status compress(Input& input, Output& output) {
+    return ptxkit_compress_stream(context_, &options_, Input::read, &input, Output::write, &output, &totals_);
+  }
+  ptxkit_status decompress(Input& input, Output& output) {
+    const ptxkit_stream_options plain = PTXKIT_STREAM_OPTIONS_DEFAULTS;
+    return ptxkit_decompress_stream(context_, &plain, Input::read, &input, Output::write, &output, &totals_);
+  }
+
+  ptxkit_stream_options options_ = PTXKIT_STREAM_OPTIONS_DEFAULTS;
+  ptxkit_totals totals_{};
+};
+
+TEST_F(Streams, EveryCodecComesBackHoweverItIsRead) {
+  const Bytes raw = words((1u << 20) + 17);
+  for (size_t index = 0; index < ptxkit_codec_count(); ++index) {
+    ASSERT_OK(ptxkit_codec_at(index, &options_.codec));
+    Input input{raw};
+    input.step = 1000;
+    Output packed;
+    ASSERT_OK(compress(input, packed));
+    EXPECT_EQ(totals_.raw_bytes, raw.size());
+    EXPECT_EQ(totals_.stored_bytes, packed.bytes.size());
+    EXPECT_LT(packed.bytes.size(), raw.size());
+    Input back{packed.bytes};
+    back.step = 4093;
+    Output unpacked;
+    ASSERT_OK(decompress(back, unpacked));
+    EXPECT_TRUE(unpacked.bytes == raw) << index;
+  }
+}
+
+TEST_F(Streams, OptionsHaveTheirEffect) {
+  const Bytes raw = words(300000);
+  std::map<std::string, Bytes> results;
+  const auto run = [&](const char* name, auto change) {
+    options_ = PTXKIT_STREAM_OPTIONS_DEFAULTS;
+    change(options_);
+    Input input{raw};
+    Output packed;
+    ASSERT_OK(compress(input, packed)) << name;
+    Input back{packed.bytes};
+    Output unpacked;
+    ASSERT_OK(decompress(back, unpacked)) << name;
+    EXPECT_TRUE(unpacked.bytes == raw) << name;
+    results[name] = packed.bytes;
+  };
+  run("plain", [](auto&) {});
+  run("no checksum", [](auto& options) { options.flags = PTXKIT_NO_CONTENT_CHECKSUM; });
+  run("block checksums", [](auto& options) { options.flags = PTXKIT_BLOCK_CHECKSUMS; });
+  run("small blocks", [](auto& options) { options.block_bytes = 65536; });
+  run("linked", [](auto& options) { options.block_bytes = 65536, options.flags = PTXKIT_LINKED_BLOCKS; });
+  run("size", [](auto& options) { options.content_bytes = 300000; });
+  run("high", [](auto& options) { options.level = 2; });
+  run("memory", [](auto& options) { options.memory_bytes = 64 << 20; });
+  EXPECT_EQ(results["no checksum"].size() + 4, results["plain"].size());
+  EXPECT_EQ(results["block checksums"].size(), results["plain"].size() + 4);
+  EXPECT_EQ(results["size"].size(), results["plain"].size() + 8);
+  EXPECT_LT(results["linked"].size(), results["small blocks"].size());
+  EXPECT_LT(results["high"].size(), results["plain"].size());
+}
+
+TEST_F(Streams, RefuseWrongOptions) {
+  const auto refused = [&](ptxkit_status expected, const char* words, auto change) {
+    options_ = PTXKIT_STREAM_OPTIONS_DEFAULTS;
+    change(options_);
+    Input input{Bytes(100)};
+    Output packed;
+    EXPECT_EQ(compress(input, packed), expected) << words;
+    EXPECT_THAT(ptxkit_last_error(), HasSubstr(words));
+    EXPECT_TRUE(packed.bytes.empty());
+  };
+  refused(PTXKIT_INVALID_VALUE, "block_bytes is 5", [](auto& options) { options.block_bytes = 5; });
+  refused(PTXKIT_INVALID_VALUE, "block_bytes is 5",
+          [](auto& options) { options.codec = 257, options.block_bytes = 5; });
+  refused(PTXKIT_INVALID_VALUE, "unknown flags", [](auto& options) { options.flags = 64; });
+  refused(PTXKIT_INVALID_VALUE, "of LZ4 frames only", [](auto& options) { options.codec = 257, options.flags = 8; });
+  refused(PTXKIT_INVALID_VALUE, "content_bytes", [](auto& options) { options.codec = 257, options.content_bytes = 8; });
+  refused(PTXKIT_INVALID_VALUE, "no level 9", [](auto& options) { options.level = 9; });
+  refused(PTXKIT_INVALID_VALUE, "reserved", [](auto& options) { options.reserved[3] = 9; });
+  refused(PTXKIT_UNSUPPORTED, "linked", [](auto& options) { options.flags = PTXKIT_LINKED_BLOCKS, options.level = 2; });
+  options_ = PTXKIT_STREAM_OPTIONS_DEFAULTS;
+  options_.level = 1;
+  Input input{Bytes(100)};
+  Output out;
+  EXPECT_EQ(ptxkit_decompress_stream(context_, &options_, Input::read, &input, Output::write, &out, nullptr),
+            PTXKIT_INVALID_VALUE);
+  EXPECT_EQ(ptxkit_compress_stream(context_, nullptr, nullptr, &input, Output::write, &out, nullptr),
+            PTXKIT_INVALID_VALUE);
+  EXPECT_EQ(ptxkit_compress_stream(context_, nullptr, Input::read, &input, nullptr, &out, nullptr),
+            PTXKIT_INVALID_VALUE);
+}
+
+TEST_F(Streams, CallbacksThatFailEndTheCall) {
+  Input input{words(1 << 20)};
+  input.fails_at = 100000;
+  Output packed;
+  EXPECT_EQ(compress(input, packed), PTXKIT_IO);
+  EXPECT_THAT(ptxkit_last_error(), HasSubstr("the read function returned -3"));
+  Input whole{words(1 << 20)};
+  Output full;
+  full.fails_at = 1000;
+  EXPECT_EQ(compress(whole, full), PTXKIT_IO);
+  EXPECT_THAT(ptxkit_last_error(), HasSubstr("the write function returned 28"));
+}
+
+TEST_F(Streams, DamageIsToldFromAWrongChecksum) {
+  Input input{random_bytes(5000, 1)};
+  Output packed;
+  ASSERT_OK(compress(input, packed));
+  packed.bytes[100] ^= 1;
+  Input changed{packed.bytes};
+  Output unpacked;
+  EXPECT_EQ(decompress(changed, unpacked), PTXKIT_BAD_CHECKSUM);
+  packed.bytes.resize(60);
+  Input cut{packed.bytes};
+  EXPECT_EQ(decompress(cut, unpacked), PTXKIT_CANNOT_DECOMPRESS);
+}
+
+TEST_F(Streams, ProgressIsToldAndCancellationIsHeeded) {
+  struct Seen {
+    uint64_t raw_bytes = 0;
+    int calls = 0, most = 1 << 30;
+  } seen;
+  ptxkit_hooks hooks = PTXKIT_HOOKS_DEFAULTS;
+  hooks.user = &seen;
+  hooks.progress = [](void* user, uint64_t raw_bytes, uint64_t) {
+    static_cast<Seen*>(user)->raw_bytes = raw_bytes;
+    ++static_cast<Seen*>(user)->calls;
+  };
+  hooks.is_cancelled = [](void* user) -> int {
+    return static_cast<Seen*>(user)->calls > static_cast<Seen*>(user)->most;
+  };
+  options_.hooks = &hooks;
+  options_.block_bytes = 65536;
+  options_.memory_bytes = 2 << 20;
+  Input input{words(16 << 20)};
+  Output packed;
+  ASSERT_OK(compress(input, packed));
+  EXPECT_EQ(seen.raw_bytes, input.bytes.size());
+  EXPECT_GT(seen.calls, 3);
+  seen = {.most = 1};
+  Input again{input.bytes};
+  EXPECT_EQ(compress(again, packed), PTXKIT_CANCELLED);
+}
+
+TEST_F(Streams, TheCallersMemoryIsUsedAndGivenBack) {
+  struct Account {
+    std::mutex mutex;
+    size_t live = 0, most = 0;
+  } account;
+  ptxkit_hooks hooks = PTXKIT_HOOKS_DEFAULTS;
+  hooks.user = &account;
+  hooks.allocate = [](void* user, size_t bytes) -> void* {
+    Account& self = *static_cast<Account*>(user);
+    const std::lock_guard lock(self.mutex);
+    self.most = std::max(self.most, self.live += bytes);
+    return std::aligned_alloc(64, (bytes + 63) / 64 * 64);
+  };
+  hooks.release = [](void* user, void* memory, size_t bytes) {
+    Account& self = *static_cast<Account*>(user);
+    const std::lock_guard lock(self.mutex);
+    self.live -= bytes;
+    std::free(memory);
+  };
+  ptxkit_context_options settings = PTXKIT_CONTEXT_OPTIONS_DEFAULTS;
+  settings.policy = PTXKIT_POLICY_CPU;
+  settings.hooks = &hooks;
+  ptxkit_context* context = nullptr;
+  ASSERT_OK(ptxkit_context_create(&settings, &context));
+  Input input{words(3 << 20)};
+  Output packed;
+  EXPECT_OK(ptxkit_compress_stream(context, nullptr, Input::read, &input, Output::write, &packed, nullptr));
+  ptxkit_context_destroy(context);
+  EXPECT_GT(account.most, 1u << 20);
+  EXPECT_EQ(account.live, 0u);
+}
+
+class Files : public Streams {
+ protected:
+  Files() { std::filesystem::create_directories(folder_); }
+  ~Files() override { std::filesystem::remove_all(folder_); }
+  std::string path(const char* name) const { return folder_ / name; }
+  static void write(const std::string& path, const Bytes& bytes) {
+    std::ofstream(path, std::ios::binary).write(reinterpret_cast<const char*>(bytes.data()), std::ssize(bytes));
+  }
+  static Bytes read(const std::string& path) {
+    std::ifstream file(path, std::ios::binary);
+    return {std::istreambuf_iterator<char>(file), {}};
+  }
+
+  std::filesystem::path folder_ =
+      std::filesystem::temp_directory_path() /
+      ("c_api_" + std::to_string(::getpid()) + "_" + ::testing::UnitTest::GetInstance()->current_test_info()->name());
+};
+
+TEST_F(Files, ComeBack) {
+  const Bytes raw = words(200000);
+  write(path("raw"), raw);
+  ASSERT_OK(ptxkit_compress_file(context_, nullptr, path("raw").c_str(), path("raw.lz4").c_str(), &totals_));
+  EXPECT_EQ(totals_.raw_bytes, raw.size());
+  ASSERT_OK(ptxkit_decompress_file(context_, nullptr, path("raw.lz4").c_str(), path("back").c_str(), nullptr));
+  EXPECT_TRUE(read(path("back")) == raw);
+}
+
+TEST_F(Files, AFailureLeavesTheOldOutputAndNothingElse) {
+  write(path("packed.lz4"), random_bytes(1000, 1));
+  write(path("out"), words(10));
+  EXPECT_EQ(ptxkit_decompress_file(context_, nullptr, path("packed.lz4").c_str(), path("out").c_str(), nullptr),
+            PTXKIT_CANNOT_DECOMPRESS);
+  EXPECT_TRUE(read(path("out")) == words(10));
+  EXPECT_EQ(std::distance(std::filesystem::directory_iterator(folder_), {}), 2);
+  EXPECT_EQ(ptxkit_compress_file(context_, nullptr, path("nowhere").c_str(), path("out").c_str(), nullptr), PTXKIT_IO);
+  EXPECT_THAT(ptxkit_last_error(), HasSubstr("nowhere: cannot read"));
+  EXPECT_EQ(ptxkit_compress_file(context_, nullptr, folder_.c_str(), path("out").c_str(), nullptr), PTXKIT_IO);
+  EXPECT_EQ(ptxkit_compress_file(context_, nullptr, path("out").c_str(), path("no/where").c_str(), nullptr), PTXKIT_IO);
+  EXPECT_EQ(ptxkit_compress_file(context_, nullptr, nullptr, "x", nullptr), PTXKIT_INVALID_VALUE);
+}
+
+}  // namespace
+}  // namespace ptxkit::testing

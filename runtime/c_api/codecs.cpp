@@ -1,0 +1,131 @@
+#include "runtime/c_api/codecs.hpp"
+
+#include <algorithm>
+
+#include <lz4.h>
+
+#include "support/suggest.hpp"
+
+namespace ptxkit::c_api {
+namespace {
+
+constexpr ptxkit_codec kFirstPtz = 256;
+
+const format::PtzCodecRow* ptz_row(ptxkit_codec codec) {
+  if (codec < kFirstPtz || codec - kFirstPtz > 255) return nullptr;
+  return format::find_ptz_codec(static_cast<uint8_t>(codec - kFirstPtz));
+}
+
+template <size_t kSize>
+void copy_name(char (&into)[kSize], std::string_view name) {
+  std::copy_n(name.begin(), std::min(name.size(), kSize - 1), into);
+}
+
+std::vector<std::string> names() {
+  std::vector<std::string> all = {"lz4"};
+  for (const format::PtzCodecRow& row : format::ptz_codecs()) all.emplace_back(row.name);
+  return all;
+}
+
+Answer<> find(const char* name, ptxkit_codec* codec) {
+  if (auto given = require(name, "name"); !given) return given;
+  if (auto given = require(codec, "codec"); !given) return given;
+  if (std::string_view(name) == "lz4") {
+    *codec = PTXKIT_CODEC_LZ4;
+    return {};
+  }
+  if (const format::PtzCodecRow* const row = format::find_ptz_codec(name)) {
+    *codec = kFirstPtz + static_cast<uint8_t>(row->codec);
+    return {};
+  }
+  return refuse(PTXKIT_INVALID_VALUE, "there is no codec '" + std::string(name) + "', expected lz4, " +
+                                          format::ptz_codec_names() + did_you_mean(name, names()));
+}
+
+}  // namespace
+
+Answer<ptxkit_codec_info> info_of(ptxkit_codec codec) {
+  ptxkit_codec_info info{};
+  info.struct_bytes = sizeof info;
+  info.codec = codec;
+  info.least_level = 1;
+  info.input_alignment = 1;
+  info.operations = PTXKIT_CAN_HOST_BATCH | PTXKIT_CAN_STREAM;
+  if (codec == PTXKIT_CODEC_LZ4) {
+    copy_name(info.name, "lz4");
+    copy_name(info.extension, ".lz4");
+    info.framings = 1u << PTXKIT_FRAMING_RAW | 1u << PTXKIT_FRAMING_FRAME | 1u << PTXKIT_FRAMING_NUMCODECS |
+                    1u << PTXKIT_FRAMING_HDF5 | 1u << PTXKIT_FRAMING_STORED;
+    info.greatest_level = 2;
+    info.default_level = 1;
+    info.default_block_bytes = 4u << 20;
+    info.largest_host_item = LZ4_MAX_INPUT_SIZE;
+    return info;
+  }
+  if (const format::PtzCodecRow* const row = ptz_row(codec)) {
+    copy_name(info.name, row->name);
+    copy_name(info.extension, ".ptz");
+    info.framings = 1u << PTXKIT_FRAMING_FRAME;
+    info.greatest_level = row->has_match_search() ? 2 : 1;
+    info.default_level = info.greatest_level;
+    info.default_block_bytes = 1u << row->block_bits;
+    info.largest_host_item = uint64_t{1} << 40;
+    return info;
+  }
+  return refuse(PTXKIT_INVALID_VALUE, "there is no codec " + std::to_string(codec),
+                "ptxkit_codec_at() lists the codecs");
+}
+
+Answer<Coding> coding_of(ptxkit_codec codec, int32_t level) {
+  const auto info = info_of(codec);
+  if (!info) return tl::unexpected(info.error());
+  if (level == 0) level = info->default_level;
+  if (level < info->least_level || level > info->greatest_level) {
+    return refuse(PTXKIT_INVALID_VALUE, std::string(info->name) + " has no level " + std::to_string(level) +
+                                            ", expected " + std::to_string(info->least_level) + " to " +
+                                            std::to_string(info->greatest_level) + ", or 0 for the default");
+  }
+  Coding coding;
+  coding.ptz = ptz_row(codec);
+  if (level != info->default_level) coding.search = codec::MatchSearch::tables;
+  coding.is_high = coding.is_lz4() && level == 2;
+  return coding;
+}
+
+}  // namespace ptxkit::c_api
+
+using namespace ptxkit;
+
+size_t ptxkit_codec_count(void) { return 1 + format::ptz_codecs().size(); }
+
+ptxkit_status ptxkit_codec_at(size_t index, ptxkit_codec* codec) {
+  return c_api::call(__func__, [&]() -> c_api::Answer<> {
+    if (auto given = c_api::require(codec, "codec"); !given) return given;
+    const size_t count = ptxkit_codec_count();
+    if (index >= count) {
+      return c_api::refuse(PTXKIT_INVALID_VALUE,
+                           "there is no codec at " + std::to_string(index) + " of " + std::to_string(count));
+    }
+    *codec =
+        index == 0 ? PTXKIT_CODEC_LZ4 : c_api::kFirstPtz + static_cast<uint8_t>(format::ptz_codecs()[index - 1].codec);
+    return {};
+  });
+}
+
+ptxkit_status ptxkit_codec_find(const char* name, ptxkit_codec* codec) {
+  return c_api::call(__func__, [&] { return c_api::find(name, codec); });
+}
+
+ptxkit_status ptxkit_codec_query(ptxkit_codec codec, ptxkit_codec_info* info) {
+  return c_api::call(__func__, [&]() -> c_api::Answer<> {
+    if (auto given = c_api::require(info, "info"); !given) return given;
+    if (info->struct_bytes != sizeof *info) {
+      return c_api::refuse(PTXKIT_INVALID_VALUE, "info: struct_bytes is " + std::to_string(info->struct_bytes) +
+                                                     ", expected " + std::to_string(sizeof *info));
+    }
+    const auto answer = c_api::info_of(codec);
+    if (!answer) return tl::unexpected(answer.error());
+    *info = *answer;
+    return {};
+  });
+}
