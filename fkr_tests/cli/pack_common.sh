@@ -2,6 +2,7 @@
 # Source it from a script that has changed into an empty directory.
 # shellcheck shell=bash
 failures=0
+export LC_ALL=C.UTF-8  # $'\u2028' in a script is a character only there
 
 fail() { echo "FAILED: $*"; failures=$((failures + 1)); }
 # expect CODE COMMAND...: runs the command, keeps its outputs in ./out and ./err, and compares the exit status.
