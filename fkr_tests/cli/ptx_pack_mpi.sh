@@ -12,8 +12,8 @@ work=$(mktemp -d) && trap 'chmod -R u+rwx "$work"; rm -rf "$work" "$mpi_words"' 
 . "$source_folder/fkr_tests/cli/pack_common.sh"
 export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1 ASAN_OPTIONS=detect_leaks=0
 # Without mpirun's own words on a failed rank: --quiet until Open MPI 4, blocks between dashes since 5. Ranks of one
-# machine need no network.
-export OMPI_MCA_btl=^tcp
+# machine need the loopback interface only.
+export OMPI_MCA_btl_tcp_if_include=lo
 quiet=$(mpirun --version | grep -q 'Open MPI) 4' && echo --quiet)
 mpi_words=$(mktemp)
 # shellcheck disable=SC2086
