@@ -21,6 +21,10 @@ install(TARGETS ${package_targets} EXPORT ptxkitTargets ARCHIVE DESTINATION ${CM
   COMPONENT development)
 install(EXPORT ptxkitTargets NAMESPACE ptxkit:: DESTINATION ${CMAKE_INSTALL_LIBDIR}/cmake/ptxkit COMPONENT development)
 file(WRITE ${CMAKE_BINARY_DIR}/ptxkitConfig.cmake "include(CMakeFindDependencyMacro)
+include(\${CMAKE_CURRENT_LIST_DIR}/ptxkitCTargets.cmake)
+if(\"\${ptxkit_FIND_COMPONENTS}\" STREQUAL \"c\")  # it needs no other package
+  return()
+endif()
 foreach(package fmt Threads nlohmann_json)
   find_dependency(\${package})
 endforeach()

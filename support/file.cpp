@@ -4,7 +4,9 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <fstream>
 #include <memory>
+#include <string>
 #include <utility>
 
 #include <fcntl.h>
@@ -149,6 +151,21 @@ Result<void> write_file(const std::string& path, std::string_view content) {
   return replace_file(path, [content](int descriptor) { return write_all(descriptor, content); });
 }
 
+namespace {
+
+// The process's mask. umask() can only be asked by changing it, which other threads would notice; Linux 4.7 and later
+// tell it in /proc.
+mode_t current_umask() {
+  std::ifstream status("/proc/self/status");
+  for (std::string line; std::getline(status, line);)
+    if (line.starts_with("Umask:")) return static_cast<mode_t>(std::strtoul(line.c_str() + 6, nullptr, 8));
+  const mode_t mask = ::umask(0);
+  ::umask(mask);
+  return mask;
+}
+
+}  // namespace
+
 Result<void> replace_file(const std::string& path, const std::function<bool(int descriptor)>& write) {
   // A symbolic link is followed: its target is replaced.
   const std::unique_ptr<char, decltype(&std::free)> real(::realpath(path.c_str(), nullptr), &std::free);
@@ -166,8 +183,7 @@ Result<void> replace_file(const std::string& path, const std::function<bool(int 
     return system_error(path, "write");
   }
   TemporaryFile file(target.substr(0, target.rfind('/') + 1));
-  const mode_t mask = ::umask(0);
-  ::umask(mask);
+  const mode_t mask = current_umask();
   if (!file.open() || !write(file.descriptor())) return system_error(path, "write");
   // File systems without modes refuse this; the content is still right.
   (void)::fchmod(file.descriptor(), 0666 & ~mask);

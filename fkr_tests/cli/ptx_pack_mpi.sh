@@ -158,6 +158,7 @@ PYTHON
   expect 2 ranks 4 --wrong input; says_once "unknown option '--wrong'"
   expect 0 ranks 4 --help; prints "mpirun ptx-pack-mpi BIG"; [ "$(grep -c 'mpirun ptx-pack-mpi BIG' out)" = 1 ] || fail "help is printed more than once"
   # Ranks with other command lines or other files.
+  run_mpi -n 1 true : -n 1 true 2>/dev/null || { echo "not tested: this mpirun crashes with two programs"; return; }
   expect 2 run_mpi -n 1 "$shared" -f input : -n 1 "$shared" -f kept; says_once "rank 1 on"; says "its command line is not that of rank 0"
   mkdir a b; cp input a/x; head -c 1000 input >b/x
   expect 1 run_mpi -n 1 -wdir "$work/a" "$shared" x : -n 1 -wdir "$work/b" "$shared" x
@@ -190,7 +191,11 @@ interrupt() {
   if [ "$whom" = mpirun ]; then victim=$job; else victim=$(process_of_rank $job "$whom"); fi
   [ -n "$victim" ] && kill -KILL "$victim" 2>/dev/null || fail "rank $whom could not be killed when $when"
   wait $job && fail "mpirun reports success after $whom was killed when $when"
-  for _ in $(seq 100); do pgrep -f "$shared --codec lzr --rm x" >/dev/null || break; sleep 0.1; done
+  for _ in $(seq 600); do pgrep -f "$shared --codec lzr --rm x" >/dev/null || break; sleep 0.1; done
+  if [ "$whom" = mpirun ] && [ -e x.ptz ]; then  # ranks of Open MPI 5 outlive it and finish their work
+    "$pack" -dc x.ptz | cmp -s - ../kept || fail "killed mpirun when $when: the output is wrong"
+    mv x.ptz ../finished; cp ../kept x
+  fi
   [ "$(ls -A)" = x ] || { fail "killed $whom when $when: left $(ls -A | tr '\n' ' ')"; rm -f .ptx-pack.*; }
   cmp -s x ../kept || { fail "killed $whom when $when: the input is lost"; cp ../kept x; }
 }
@@ -221,7 +226,8 @@ section_full_disk() {
     umount small
   fi
   # A limit on file sizes, with the signal and without it.
-  local limited="ulimit -f 8192; exec '$shared' --rm -d x.lz4 -o small/x"
+  for _ in $(seq 5); do cat x x; done >large; mv large x; "$pack" -qf x  # Open MPI 5 has files of megabytes itself
+  local limited="ulimit -f 65536; exec '$shared' --rm -d x.lz4 -o small/x"
   expect 1 run_mpi -n 4 bash -c "trap '' XFSZ; $limited"
   says_once "small/x: cannot write: File too large"
   run_mpi -n 4 bash -c "$limited" >out 2>err && fail "a limit on file sizes was ignored"

@@ -82,6 +82,12 @@ class String {
   char* text_ = nullptr;
 };
 
+// A function object, const or not, as the functions' pointer to it.
+template <class Function>
+void* user(Function& function) {
+  return const_cast<void*>(static_cast<const void*>(&function));
+}
+
 inline const char* or_null(const std::string& text) { return text.empty() ? nullptr : text.c_str(); }
 
 }  // namespace detail
@@ -243,7 +249,8 @@ class Context {
                                                                                                                     : 1;
     };
     ptxkit_totals totals{};
-    const auto status = function(get(), &options, read_bytes, &read, write_bytes, &write, &totals);
+    const auto status =
+        function(get(), &options, read_bytes, detail::user(read), write_bytes, detail::user(write), &totals);
     if (status != PTXKIT_OK) return last_failure(status);
     return totals;
   }

@@ -109,8 +109,8 @@ class Framings : public CApi, public ::testing::WithParamInterface<Variant> {
 TEST_P(Framings, ItemsComeBackAndOtherReadersTakeThem) { expect_round_trip(many_items()); }
 
 TEST_P(Framings, ItemsOfSeveralPieces) {
-  if (options_.level == 2) GTEST_SKIP() << "the scalar encoder of level 2 takes a minute for them";
-  expect_round_trip(large_items());
+  // The scalar encoder of level 2 would take a minute for the large items.
+  expect_round_trip(options_.level == 2 ? std::vector<Bytes>{Bytes((size_t{4} << 20) + 1)} : large_items());
 }
 
 TEST_P(Framings, RawSizesAreToldBeforehand) {

@@ -1,4 +1,6 @@
 // ptxkit.hpp: results, owners, and the same bytes as the functions below it.
+#include <span>
+
 #include <gmock/gmock.h>
 #include <ptxkit.hpp>
 
