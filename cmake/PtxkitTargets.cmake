@@ -12,6 +12,10 @@ target_include_directories(ptxkit_options INTERFACE $<BUILD_INTERFACE:${CMAKE_SO
 target_compile_options(ptxkit_options INTERFACE
   "$<BUILD_INTERFACE:-Wall;-Wextra;-Wshadow;-Wconversion;-Wno-sign-conversion>"
   "$<BUILD_INTERFACE:$<$<COMPILE_LANG_AND_ID:CXX,GNU>:-Wno-maybe-uninitialized>>")
+if(NOT CMAKE_SYSTEM_PROCESSOR MATCHES "^(x86_64|AMD64)$")
+  # As on x86-64: the emulator's a * b + c has two roundings, and char is signed.
+  target_compile_options(ptxkit_options INTERFACE $<BUILD_INTERFACE:-ffp-contract=off> $<BUILD_INTERFACE:-fsigned-char>)
+endif()
 if(PTXKIT_SANITIZE)
   target_compile_options(ptxkit_options INTERFACE -fsanitize=${PTXKIT_SANITIZE} -fno-omit-frame-pointer
     -fno-sanitize-recover=all)

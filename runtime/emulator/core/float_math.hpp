@@ -1,11 +1,17 @@
 // Shared by the floating point handlers: the host's rounding mode, and PTX operations on host numbers.
 //
-// The four roundings are the host's: MXCSR is set around a loop, and the loads and stores of the loop stay inside.
+// The four roundings are the host's: its control register is set around a loop, and the loads and stores of the loop
+// stay inside.
 #pragma once
 
 #include <cmath>
+#include <cstdint>
 
+#if defined(__x86_64__)
 #include <immintrin.h>
+#elif !defined(__aarch64__)
+#error "HostRounding knows the rounding modes of x86-64 and AArch64"
+#endif
 
 #include "runtime/emulator/core/handlers.hpp"
 #include "runtime/emulator/core/scalar.hpp"
@@ -14,20 +20,38 @@ namespace ptxkit::emulator {
 
 class HostRounding {
  public:
-  explicit HostRounding(Rounding rounding) : saved_(_mm_getcsr()) {
-    constexpr unsigned kModes[] = {_MM_ROUND_NEAREST, _MM_ROUND_TOWARD_ZERO, _MM_ROUND_DOWN, _MM_ROUND_UP};
-    _mm_setcsr((saved_ & ~_MM_ROUND_MASK) | kModes[static_cast<unsigned>(rounding)]);
+  explicit HostRounding(Rounding rounding) : saved_(get()) {
+    set((saved_ & ~kModeMask) | kModes[static_cast<unsigned>(rounding)]);
     asm volatile("" ::: "memory");
   }
   ~HostRounding() {
     asm volatile("" ::: "memory");
-    _mm_setcsr(saved_);
+    set(saved_);
   }
   HostRounding(const HostRounding&) = delete;
   HostRounding& operator=(const HostRounding&) = delete;
 
  private:
-  unsigned saved_;
+  // To nearest even, toward zero, down, up: the order of Rounding.
+#if defined(__x86_64__)
+  using Register = unsigned;  // MXCSR
+  static constexpr Register kModeMask = _MM_ROUND_MASK;
+  static constexpr Register kModes[] = {_MM_ROUND_NEAREST, _MM_ROUND_TOWARD_ZERO, _MM_ROUND_DOWN, _MM_ROUND_UP};
+  static Register get() { return _mm_getcsr(); }
+  static void set(Register value) { _mm_setcsr(value); }
+#else
+  using Register = uint64_t;  // FPCR, whose field RMode is bits 22 and 23
+  static constexpr Register kModeMask = Register{3} << 22;
+  static constexpr Register kModes[] = {0, Register{3} << 22, Register{2} << 22, Register{1} << 22};
+  static Register get() {
+    Register value;
+    asm volatile("mrs %0, fpcr" : "=r"(value));
+    return value;
+  }
+  static void set(Register value) { asm volatile("msr fpcr, %0" : : "r"(value)); }
+#endif
+
+  Register saved_;
 };
 
 inline float fma(float a, float b, float c) { return std::fma(a, b, c); }

@@ -130,24 +130,25 @@ TEST(Stitch, RefusesWhatDoesNotFit) {
   EXPECT_EQ(Bytes(enough).first(item.size_bytes)[0], output[0]);
 }
 
-TEST(EncodeZeros, EverySizeDecodesToZeros) {
+TEST(EncodeRun, EverySizeDecodesToOneRepeatedByte) {
   for (uint32_t size :
        {0u, 1u, 12u, 13u, 14u, 24u, 25u, 26u, 100u, 279u, 280u, 281u, 4096u, 65536u, 1u << 20, 4u << 20}) {
-    ByteVector output(size);
-    const auto length = encode_zeros(size, output);
-    if (size <= 12) {
-      EXPECT_FALSE(length.has_value()) << size;
-      continue;
+    for (const uint8_t byte : {uint8_t{0}, uint8_t{0xa5}}) {
+      const ByteVector raw(size, byte);
+      ByteVector output(size);
+      const auto length = encode_run(raw, output);
+      if (size <= 12) {
+        EXPECT_FALSE(length.has_value()) << size;
+        continue;
+      }
+      ASSERT_TRUE(length.has_value()) << size;
+      EXPECT_LE(*length, size / 255 + 12) << size;
+      EXPECT_EQ(decode(Bytes(output).first(*length), size), raw) << size;
+      const Tail tail = tail_of(Bytes(output).first(*length));
+      EXPECT_GE(tail.last_literals, 5u);
+      EXPECT_LE(tail.last_match_start + 12, size);
     }
-    ASSERT_TRUE(length.has_value()) << size;
-    EXPECT_LE(*length, size / 255 + 12) << size;
-    EXPECT_EQ(decode(Bytes(output).first(*length), size), ByteVector(size)) << size;
-    const Tail tail = tail_of(Bytes(output).first(*length));
-    EXPECT_GE(tail.last_literals, 5u);
-    EXPECT_LE(tail.last_match_start + 12, size);
   }
-  ByteVector page(4096);
-  EXPECT_LT(encode_zeros(4096, page).value(), 100u);
 }
 
 }  // namespace
