@@ -7,5 +7,6 @@
 #include "builder/error.hpp"
 #include "builder/kernel.hpp"
 #include "builder/pointer.hpp"
+#include "builder/registry.hpp"
 #include "builder/value.hpp"
 #include "builder/warp.hpp"

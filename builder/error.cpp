@@ -1,5 +1,5 @@
-// Places in diagnostics, as paths from the project's root. Compilers pass absolute paths, or paths relative to the
-// build folder (ccache rewrites them), so both prefixes are removed.
+// Places in diagnostics, as paths from the project's root: -fmacro-prefix-map takes it off an absolute path. ccache
+// makes paths relative to the build folder before the compiler sees them.
 #include "builder/error.hpp"
 
 #include <string_view>
@@ -8,8 +8,6 @@ namespace ptxkit::dsl {
 
 std::string relative_path(const char* file_name) {
   std::string_view path(file_name);
-  constexpr std::string_view root = PTXKIT_SOURCE_DIR "/";
-  if (path.starts_with(root)) path.remove_prefix(root.size());
   while (path.starts_with("../") || path.starts_with("./")) path.remove_prefix(path.find('/') + 1);
   return std::string(path);
 }

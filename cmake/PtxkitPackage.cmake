@@ -1,45 +1,52 @@
-# The installed package. After find_package(ptxkit), users link ptxkit::harness to test their own kernels, or one of the
-# libraries below; ptxkit::lz4 is the codec. None of it needs LLVM.
+# The installed package. find_package(ptxkit COMPONENTS ...) has these components:
+#   cxx       the libraries; ptxkit::lz4 is the codec
+#   harness   ptxkit::harness, to test kernels of any origin
+#   builder   ptxkit::builder, the DSL, and ptxkit_add_kernels(); needs LLVM and ptx-debug, the others do not
+#   c         ptxkit::c, libptxkit.so with its C interface; needs no other package
+# Without COMPONENTS the package has cxx and harness.
 include(CMakePackageConfigHelpers)
 include(GNUInstallDirs)
 
 # The library that tests of kernels link. The user provides GoogleTest.
 add_library(ptxkit_harness INTERFACE)
 target_link_libraries(ptxkit_harness INTERFACE
-  ptxkit_emulator ptxkit_driver ptxkit_generated_launch ptxkit_objects ptxkit_report)
+  ptxkit_emulator ptxkit_driver ptxkit_generated_launch ptxkit_kernel_images ptxkit_objects ptxkit_report)
 
 set(package_targets ptxkit_options ptxkit_harness
   ptxkit_support ptxkit_ptx ptxkit_flow ptxkit_evidence ptxkit_catalogue ptxkit_rules ptxkit_inspect
   ptxkit_analyze ptxkit_report ptxkit_emulator ptxkit_driver ptxkit_generated_launch ptxkit_objects
   ptxkit_lz4 ptxkit_codec ptxkit_coders ptxkit_executor ptxkit_format ptxkit_kernel_cost ptxkit_kernel_images ptxkit_references
   ptxkit_scheduler)
-foreach(target ${package_targets})
+set(exported_targets ${package_targets})
+if(TARGET ptxkit_builder)
+  list(APPEND exported_targets ptxkit_builder)
+endif()
+foreach(target ${exported_targets})
   string(REPLACE ptxkit_ "" short ${target})
   set_target_properties(${target} PROPERTIES EXPORT_NAME ${short})
 endforeach()
-install(TARGETS ${package_targets} EXPORT ptxkitTargets ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR}
-  COMPONENT development)
-install(EXPORT ptxkitTargets NAMESPACE ptxkit:: DESTINATION ${CMAKE_INSTALL_LIBDIR}/cmake/ptxkit COMPONENT development)
-file(WRITE ${CMAKE_BINARY_DIR}/ptxkitConfig.cmake "include(CMakeFindDependencyMacro)
-include(\${CMAKE_CURRENT_LIST_DIR}/ptxkitCTargets.cmake)
-if(\"\${ptxkit_FIND_COMPONENTS}\" STREQUAL \"c\")  # it needs no other package
-  return()
+set(package_folder ${CMAKE_INSTALL_LIBDIR}/cmake/ptxkit)
+install(TARGETS ${package_targets} EXPORT ptxkitTargets ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR} COMPONENT development)
+if(TARGET ptxkit_builder)
+  install(TARGETS ptxkit_builder EXPORT ptxkitBuilderTargets ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR} COMPONENT development)
 endif()
-foreach(package fmt Threads nlohmann_json)
-  find_dependency(\${package})
+install(TARGETS ptx-debug EXPORT ptxkitBuilderTargets RUNTIME COMPONENT programs)
+foreach(set ptxkitTargets ptxkitBuilderTargets ptxkitCTargets)
+  install(EXPORT ${set} NAMESPACE ptxkit:: DESTINATION ${package_folder} COMPONENT development)
 endforeach()
-include(\${CMAKE_CURRENT_LIST_DIR}/ptxkitTargets.cmake)
-")
+configure_package_config_file(cmake/ptxkitConfig.cmake.in ${CMAKE_BINARY_DIR}/ptxkitConfig.cmake
+  INSTALL_DESTINATION ${package_folder} PATH_VARS CMAKE_INSTALL_BINDIR CMAKE_INSTALL_LIBDIR)
 write_basic_package_version_file(${CMAKE_BINARY_DIR}/ptxkitConfigVersion.cmake COMPATIBILITY SameMinorVersion)
 install(FILES ${CMAKE_BINARY_DIR}/ptxkitConfig.cmake ${CMAKE_BINARY_DIR}/ptxkitConfigVersion.cmake
-  DESTINATION ${CMAKE_INSTALL_LIBDIR}/cmake/ptxkit COMPONENT development)
-foreach(folder support analyzer runtime fkr_tests/harness)
+  cmake/PtxkitKernels.cmake cmake/PtxkitJudge.cmake cmake/kernel_images.hpp.in
+  DESTINATION ${package_folder} COMPONENT development)
+foreach(folder support analyzer builder runtime fkr_tests/harness)
   install(DIRECTORY ${CMAKE_SOURCE_DIR}/${folder}/ DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/ptxkit/${folder}
     COMPONENT development FILES_MATCHING PATTERN *.hpp PATTERN *.def)
 endforeach()
 install(FILES ${CMAKE_SOURCE_DIR}/kernels/images.hpp DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/ptxkit/kernels
   COMPONENT development)
-install(TARGETS ptx-debug ptx-pack RUNTIME COMPONENT programs)
+install(TARGETS ptx-pack RUNTIME COMPONENT programs)
 if(TARGET ptx-pack-mpi)
   install(TARGETS ptx-pack-mpi RUNTIME COMPONENT programs)
 endif()

@@ -14,18 +14,14 @@ uint32_t target_number(std::string_view target) {
 
 }  // namespace
 
-const KernelImage* find_kernel_variant(std::string_view name, uint32_t major, uint32_t minor,
-                                       std::string_view variant) {
+const KernelImage* find_image(std::span<const KernelImage> images, std::string_view name, uint32_t major,
+                              uint32_t minor, std::string_view variant) {
   const KernelImage* best = nullptr;
-  for (const KernelImage& image : kernel_images()) {
+  for (const KernelImage& image : images) {
     if (image.name != name || image.variant != variant || target_number(image.target) > major * 10 + minor) continue;
     if (best == nullptr || target_number(image.target) > target_number(best->target)) best = &image;
   }
   return best;
-}
-
-const KernelImage* find_kernel_image(std::string_view name, uint32_t major, uint32_t minor) {
-  return find_kernel_variant(name, major, minor, "release");
 }
 
 }  // namespace ptxkit::kernels

@@ -1,8 +1,8 @@
 // The kernel images of a program: PTX text, launch facts and the analyzer's verdict, embedded at build time.
 //
-// `kernelc` writes the PTX, `ptx-debug` analyzes it, and a generated source holds both results. A program that links it
-// needs neither LLVM nor a file beside the binary. A verdict is valid only for the text that was analyzed: the loader
-// has to compare its hash, the XXH128 of exactly `ptx`.
+// A program writes the PTX, `ptx-debug` analyzes it, and a generated source holds both results
+// (cmake/PtxkitKernels.cmake). A program that links it needs neither LLVM nor a file beside the binary. A verdict is
+// valid only for the text that was analyzed: the loader has to compare its hash, the XXH128 of exactly `ptx`.
 #pragma once
 
 #include <cstdint>
@@ -12,7 +12,7 @@
 
 namespace ptxkit::kernels {
 
-enum class ParameterType : uint8_t { pointer, u32, u64 };
+enum class ParameterType : uint8_t { pointer, u32, u64, i32, i64, f32, f64 };
 
 // One .param slot of an entry, in order.
 struct KernelParameter {
@@ -32,18 +32,24 @@ struct Verdict {
 struct KernelImage {
   std::string_view name;     // the entry, e.g. "lz4_compress_page"
   std::string_view target;   // "sm_75", "sm_80"
-  std::string_view variant;  // "release" or "debug" (with markers)
+  std::string_view variant;  // "release", "checked" or "debug" (with markers)
   std::string_view ptx;      // ends with a NUL that is not part of the view
   uint32_t block_threads;    // .reqntid
   std::span<const KernelParameter> parameters;
   std::optional<Verdict> verdict;  // absent: not analyzed; a loader refuses such an image
 };
 
+// The image of `images` that suits a device of compute capability `major.minor` best: the one with the newest target
+// that is not newer than the device. nullptr if there is none.
+const KernelImage* find_image(std::span<const KernelImage> images, std::string_view name, uint32_t major,
+                              uint32_t minor, std::string_view variant = "release");
+
+// The kernels of this project. A library of ptxkit_add_kernels has the same three functions, in its own namespace.
+
 // All images, sorted by name, variant, target.
 std::span<const KernelImage> kernel_images();
 
-// The release image that suits a device of compute capability `major.minor` best: the one with the newest target that
-// is not newer than the device. nullptr if there is none.
+// The best release image, as find_image() finds it.
 const KernelImage* find_kernel_image(std::string_view name, uint32_t major, uint32_t minor);
 
 // The same for the given variant.

@@ -2,5 +2,7 @@
 file(READ ${PTX} text)
 string(REPLACE ", -4;" ", -1;" text "${text}")
 file(WRITE ${FOLDER}/edited.ptx "${text}")
+file(WRITE ${FOLDER}/images.json "[{\"file\": \"edited.ptx\"}]")
+set(SOURCES ${FOLDER})
 set(REPORT ${FOLDER}/verdicts.json)
 include(${JUDGE})

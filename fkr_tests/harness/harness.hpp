@@ -26,6 +26,7 @@
 
 #include <gtest/gtest.h>
 
+#include "kernels/images.hpp"
 #include "runtime/driver/context.hpp"
 #include "runtime/emulator/emulator.hpp"
 #include "runtime/launch/object_spec.hpp"
@@ -55,6 +56,7 @@ class EmulatorBackend {
   static constexpr std::string_view kName = "emulator";
   static constexpr bool kHasSamplers = true;  // independent of textures (.samplerref)
   static std::optional<std::string> unavailable() { return std::nullopt; }
+  static std::pair<uint32_t, uint32_t> compute_capability() { return {99, 9}; }  // takes an image for any target
 
   Result<uint64_t> allocate(size_t size_bytes, const std::string& name, size_t align_bytes) {
     return device_.allocate(size_bytes, name, align_bytes);
@@ -124,6 +126,9 @@ class CudaBackend {
   static std::optional<std::string> unavailable() {
     if (device()) return std::nullopt;
     return device().error().message();
+  }
+  static std::pair<uint32_t, uint32_t> compute_capability() {
+    return {(*device())->info().major, (*device())->info().minor};
   }
 
   Result<uint64_t> allocate(size_t size_bytes, const std::string&, size_t) {
@@ -249,6 +254,14 @@ class KernelTest : public ::testing::Test {
   void load(std::string_view ptx, const std::string& path = "kernel.ptx") {
     auto loaded = backend_.load(std::string(ptx), path);
     ASSERT_TRUE(loaded) << loaded.error().message();
+  }
+  // The same for the release image of a kernel that suits the backend best, out of a library of ptxkit_add_kernels.
+  void load(std::span<const kernels::KernelImage> images, std::string_view kernel) {
+    const auto [major, minor] = Backend::compute_capability();
+    const kernels::KernelImage* image = kernels::find_image(images, kernel, major, minor);
+    ASSERT_NE(image, nullptr) << "no release image of " << kernel << " for compute capability " << major << "."
+                              << minor;
+    load(image->ptx, std::string(kernel) + "." + std::string(image->target) + ".ptx");
   }
   // The same for a file.
   void load_file(const std::string& path) {

@@ -16,6 +16,8 @@ import tempfile
 TOPS = ("support", "analyzer", "builder", "kernels", "runtime", "tools", "fkr_tests")
 # Folders whose own files are rooms of their own.
 FILES_ARE_ROOMS = ("runtime/codec", "runtime/emulator")
+# Not this project's code: what `ptx-debug new` writes.
+TEMPLATES = ("tools/ptx-debug/new_project",)
 
 # room -> rooms whose headers it may include, besides its own; `x/*` is every room below x
 ALLOWED = {
@@ -118,6 +120,8 @@ def may_include(room, other):
 def sources(repo):
     for top in TOPS:
         for folder, _, names in os.walk(os.path.join(repo, top)):
+            if os.path.relpath(folder, repo) in TEMPLATES:
+                continue
             for name in sorted(names):
                 if name.endswith((".hpp", ".cpp", ".h")):
                     yield os.path.relpath(os.path.join(folder, name), repo)

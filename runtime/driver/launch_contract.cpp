@@ -19,6 +19,14 @@ std::string_view name_of(kernels::ParameterType type) {
       return "a 4-byte scalar";
     case kernels::ParameterType::u64:
       return "an 8-byte scalar";
+    case kernels::ParameterType::i32:
+      return "a signed 4-byte scalar";
+    case kernels::ParameterType::i64:
+      return "a signed 8-byte scalar";
+    case kernels::ParameterType::f32:
+      return "a float";
+    case kernels::ParameterType::f64:
+      return "a double";
   }
   return "?";
 }

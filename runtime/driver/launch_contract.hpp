@@ -4,6 +4,7 @@
 // and arguments of the declared count, sizes and alignments. Both checks are the same for the GPU and the emulator.
 #pragma once
 
+#include <bit>
 #include <cstdint>
 #include <span>
 #include <string>
@@ -39,7 +40,14 @@ struct LaunchArgument {
   static LaunchArgument of_address(uint64_t address) { return {kernels::ParameterType::pointer, address}; }
   static LaunchArgument of(uint32_t value) { return {kernels::ParameterType::u32, value}; }
   static LaunchArgument of(uint64_t value) { return {kernels::ParameterType::u64, value}; }
-  size_t size_bytes() const { return type == kernels::ParameterType::u32 ? 4 : 8; }
+  static LaunchArgument of(int32_t value) { return {kernels::ParameterType::i32, static_cast<uint32_t>(value)}; }
+  static LaunchArgument of(int64_t value) { return {kernels::ParameterType::i64, static_cast<uint64_t>(value)}; }
+  static LaunchArgument of(float value) { return {kernels::ParameterType::f32, std::bit_cast<uint32_t>(value)}; }
+  static LaunchArgument of(double value) { return {kernels::ParameterType::f64, std::bit_cast<uint64_t>(value)}; }
+  size_t size_bytes() const {
+    using enum kernels::ParameterType;
+    return type == u32 || type == i32 || type == f32 ? 4 : 8;
+  }
 };
 
 struct LaunchContract {

@@ -30,14 +30,14 @@ Flag flag_of(const CLI::Option& option) {
   flag.value = option.get_type_name();
   flag.kind = ValueKind::other;
   const std::string& name = flag.names.back();
-  if (flag.value.find('|') != std::string::npos) {
+  if (flag.value.find('|') != std::string::npos || name == "KIND") {
     flag.kind = ValueKind::words;
     flag.words = split(flag.value, '|');
   } else if (flag.value == "RULES" || name == "RULE") {
     flag.kind = ValueKind::rules;
     for (const rules::RuleInfo& rule : rules::catalogue()) flag.words.emplace_back(rule.id);
-  } else if (flag.value == "F" || flag.value == "[F]" || flag.value == "OUT" || name == "FILE" || name == "A" ||
-             name == "B") {
+  } else if (flag.value == "F" || flag.value == "[F]" || flag.value == "OUT" || name == "FILE" || name == "DIR" ||
+             name == "A" || name == "B") {
     flag.kind = ValueKind::path;
   }
   return flag;

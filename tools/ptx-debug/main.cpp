@@ -126,6 +126,7 @@ int run(int argc, char** argv) {
   add_info(app, action);
   add_instrument(app, action);
   add_man(app, action);
+  add_new(app, action);
   add_print(app, action);
   add_probe(app, action);
   add_reduce(app, action);

@@ -1,11 +1,9 @@
 // The kernels of docs/tutorial.md, compiled. The tutorial's C++ blocks are here word for word.
-#include "fkr_tests/unit/builder/tutorial.hpp"
-
-namespace ptxkit::tutorial {
+#include "builder/dsl.hpp"
 
 using namespace ptxkit::dsl;
 
-KernelDefinition add_one() {
+PTXKIT_KERNEL(add_one) {
   return define(KernelSpec{.name = "add_one", .block = 128},
                 [](Kernel& k, Arg<"src", Span<read_only, u32>> src, Arg<"dst", Span<global, u32>> dst) {
                   auto i = k.block() * 128 + k.thread();
@@ -13,7 +11,7 @@ KernelDefinition add_one() {
                 });
 }
 
-KernelDefinition count_newlines() {
+PTXKIT_KERNEL(count_newlines) {
   return define(KernelSpec{.name = "count_newlines", .block = 128},
                 [](Kernel& k, Arg<"text", Span<read_only, u8>> text, Arg<"count", Ptr<global, u32>> count) {
                   Var<u32, Rate::warp> found(k, 0);
@@ -26,7 +24,7 @@ KernelDefinition count_newlines() {
                 });
 }
 
-KernelDefinition reverse_tiles() {
+PTXKIT_KERNEL(reverse_tiles) {
   return define(KernelSpec{.name = "reverse_tiles", .block = 128, .budget = {.registers = 16, .shared_bytes = 512}},
                 [](Kernel& k, Arg<"data", Span<global, u32>> data) {
                   auto tile = k.shared<u32, 128, 16>("tile");
@@ -37,7 +35,7 @@ KernelDefinition reverse_tiles() {
                 });
 }
 
-KernelDefinition hash_words() {
+PTXKIT_KERNEL(hash_words) {
   return define(KernelSpec{.name = "hash_words", .block = 32},
                 [](Kernel& k, Arg<"src", Span<read_only, u8>> src, Arg<"hashes", Span<global, u32>> hashes) {
                   auto i = k.block() * 32 + k.thread();
@@ -47,5 +45,3 @@ KernelDefinition hash_words() {
                   });
                 });
 }
-
-}  // namespace ptxkit::tutorial

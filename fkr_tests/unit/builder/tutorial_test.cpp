@@ -1,12 +1,11 @@
-// The tutorial shows kernels that compile and assemble.
-#include "fkr_tests/unit/builder/tutorial.hpp"
-
+// The tutorial shows kernels that compile and assemble. package.kernel_project follows it outside of the repository.
 #include <fstream>
 #include <sstream>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "builder/dsl.hpp"
 #include "fkr_tests/unit/builder/assemble.hpp"
 
 namespace ptxkit {
@@ -16,17 +15,6 @@ std::string read(const std::string& path) {
   std::ostringstream text;
   text << std::ifstream(path).rdbuf();
   return text.str();
-}
-
-// Without blanks at the beginning of lines, since the page indents less than the source.
-std::string flat(const std::string& text) {
-  std::string out;
-  std::istringstream lines(text);
-  for (std::string line; std::getline(lines, line);) {
-    const size_t first = line.find_first_not_of(' ');
-    if (first != std::string::npos) out += line.substr(first) + "\n";
-  }
-  return out;
 }
 
 // The fenced blocks of `language` in a document.
@@ -41,16 +29,21 @@ std::vector<std::string> blocks_of(const std::string& document, const std::strin
 }
 
 TEST(Tutorial, ShowsWhatIsCompiled) {
-  const std::string source = flat(read("fkr_tests/unit/builder/tutorial.cpp"));
+  const std::string source = read("fkr_tests/unit/builder/tutorial.cpp");
   const std::vector<std::string> blocks = blocks_of(read("docs/tutorial.md"), "cpp");
   ASSERT_EQ(blocks.size(), 4u);
-  for (const std::string& block : blocks) EXPECT_THAT(source, ::testing::HasSubstr(flat(block)));
+  for (const std::string& block : blocks) EXPECT_THAT(source, ::testing::HasSubstr(block));
+}
+
+TEST(Tutorial, KernelsAreFoundByTheirRegistration) {
+  std::vector<std::string> names;
+  for (const dsl::KernelDefinition& kernel : dsl::registered_kernels()) names.push_back(kernel.spec.name);
+  EXPECT_THAT(names, ::testing::ElementsAre("add_one", "count_newlines", "hash_words", "reverse_tiles"));
 }
 
 TEST(Tutorial, KernelsAssembleForEveryTarget) {
   if (!testing::has_ptxas()) GTEST_SKIP() << "no ptxas on this machine";
-  for (const dsl::KernelDefinition& kernel :
-       {tutorial::add_one(), tutorial::count_newlines(), tutorial::reverse_tiles(), tutorial::hash_words()}) {
+  for (const dsl::KernelDefinition& kernel : dsl::registered_kernels()) {
     for (const unsigned sm : {75u, 80u, 90u}) {
       for (const dsl::Variant variant : {dsl::Variant::release, dsl::Variant::checked, dsl::Variant::debug}) {
         EXPECT_EQ(testing::assemble(dsl::emit_ptx(kernel, {.sm = sm, .variant = variant}), sm), "") << kernel.spec.name;

@@ -1,5 +1,6 @@
 // Tests that the driver is opened, that its objects have owners, and that invalid loads and launches are refused.
 #include <algorithm>
+#include <array>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -173,6 +174,7 @@ TEST_F(FakeGpu, LaunchesAreCheckedAgainstTheContract) {
       "probe",
       64,
       {{"out", ParameterType::pointer, 16}, {"count", ParameterType::u32, 0}, {"size", ParameterType::u64, 0}}};
+  const LaunchContract scales{"scale", 64, {{"factor", ParameterType::f32, 0}, {"step", ParameterType::i32, 0}}};
   const Kernel kernel = Kernel::load_unverified(here, "probe", contract).value();
   const LaunchArgument out = LaunchArgument::of(DevicePointer<float>{0x1000}), count = LaunchArgument::of(uint32_t{3}),
                        size = LaunchArgument::of(uint64_t{3});
@@ -192,6 +194,13 @@ TEST_F(FakeGpu, LaunchesAreCheckedAgainstTheContract) {
   EXPECT_EQ(why(1, 64, {LaunchArgument::of(DevicePointer<float>{0x1008}), count, size}),
             "launch of probe: parameter 0 (out): expected an address aligned to 16 bytes, found 0x1008");
   EXPECT_EQ(state_.calls["cuLaunchKernel"], 1);
+  EXPECT_TRUE(check_launch(scales, 1, 64, std::array{LaunchArgument::of(2.0f), LaunchArgument::of(-1)}));
+  EXPECT_EQ(check_launch(scales, 1, 64, std::array{LaunchArgument::of(2.0), LaunchArgument::of(-1)}).error().message(),
+            "launch of scale: parameter 0 (factor): expected a float, found a double");
+  EXPECT_EQ(check_launch(scales, 1, 64, std::array{LaunchArgument::of(2.0f), count}).error().message(),
+            "launch of scale: parameter 1 (step): expected a signed 4-byte scalar, found a 4-byte scalar");
+  EXPECT_EQ(LaunchArgument::of(2.0f).size_bytes(), 4u);
+  EXPECT_EQ(LaunchArgument::of(int64_t{-1}).size_bytes(), 8u);
   inject("cuLaunchKernel", 2, 701);
   EXPECT_THAT(why(1, 64, {out, count, size}), HasSubstr("Fake GPU, kernel probe: cuLaunchKernel: error 701"));
   const KernelResources resources = kernel.resources().value();
