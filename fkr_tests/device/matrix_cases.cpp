@@ -11,6 +11,7 @@
 #include <fmt/format.h>
 
 #include "runtime/emulator/emulator.hpp"
+#include "support/half.hpp"
 
 namespace ptxkit::testing {
 
@@ -376,7 +377,7 @@ std::vector<uint8_t> small_numbers(std::string_view type, size_t size_bytes, std
     else if (type == "bf16")
       put(at, static_cast<uint16_t>(bits >> 16));
     else if (type == "f16")
-      put(at, std::bit_cast<uint16_t>(static_cast<_Float16>(value)));
+      put(at, std::bit_cast<uint16_t>(static_cast<Half>(value)));
     else
       bytes[at] = type == "e4m3" ? eighth(7, 3) : type == "e5m2" ? eighth(15, 2) : static_cast<uint8_t>(random());
   }

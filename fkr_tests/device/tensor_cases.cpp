@@ -11,6 +11,7 @@
 #include <fmt/format.h>
 
 #include "runtime/emulator/emulator.hpp"
+#include "support/half.hpp"
 
 namespace ptxkit::testing {
 
@@ -315,7 +316,7 @@ void add_stores(Cases& cases) {
     std::vector<uint8_t>& bytes = cases.all.back().tensor;
     for (size_t i = 0; i < bytes.size(); i += ptx::byte_width(type)) {
       const auto number = static_cast<float>(static_cast<int>(cases.random() % 33) - 16);
-      const auto half = static_cast<_Float16>(number);
+      const auto half = static_cast<Half>(number);
       if (type == Type::f16)
         std::memcpy(&bytes[i], &half, 2);
       else

@@ -6,6 +6,8 @@
 #include <cmath>
 #include <cstdint>
 
+#include "support/half.hpp"
+
 namespace ptxkit::emulator::scalar {
 
 inline float to_f32(uint32_t bits) { return std::bit_cast<float>(bits); }
@@ -69,7 +71,7 @@ inline constexpr Format kF16{5, 10}, kBf16{8, 7}, kTf32{8, 10}, kE5m2{5, 2}, kE4
 uint32_t narrow(double value, const Format& format, Round round, bool finite);
 double widen(uint32_t bits, const Format& format);
 
-inline float f16_value(uint16_t bits) { return static_cast<float>(std::bit_cast<_Float16>(bits)); }
+inline float f16_value(uint16_t bits) { return static_cast<float>(std::bit_cast<Half>(bits)); }
 inline float bf16_value(uint16_t bits) { return std::bit_cast<float>(uint32_t{bits} << 16); }
 // Rounded to nearest even; NaN is 0x7fff.
 uint16_t f16_bits(double value);

@@ -8,6 +8,7 @@
 #include <fmt/format.h>
 
 #include "fkr_tests/unit/runtime/emulator/kernel.hpp"
+#include "support/half.hpp"
 
 namespace ptxkit::emulator {
 namespace {
@@ -52,11 +53,11 @@ constexpr Bound kBounds[] = {
     {"div.approx.f32 %f2, %f0, %f1;", [](Real x, Real y) { return x / y; }, 0x1p-60F, 0x1p125F, true, Measure::ulp, 2},
     {"div.full.f32 %f2, %f0, %f1;", [](Real x, Real y) { return x / y; }, 0x1p-126F, 0x1p127F, true, Measure::ulp, 2},
     {"cvt.rn.f16.f32 %rs0, %f0;\n  ex2.approx.f16 %rs0, %rs0;\n  cvt.f32.f16 %f2, %rs0;\n  cvt.rn.f16.f32 %rs0, %f0;",
-     [](Real x, Real) { return std::exp2(static_cast<Real>(static_cast<_Float16>(static_cast<float>(x)))); }, -14.0F,
-     15.5F, false, Measure::relative, 0x1.125fbep-10},
+     [](Real x, Real) { return std::exp2(static_cast<Real>(static_cast<Half>(static_cast<float>(x)))); }, -14.0F, 15.5F,
+     false, Measure::relative, 0x1.125fbep-10},
     {"cvt.rn.f16.f32 %rs0, %f0;\n  tanh.approx.f16 %rs0, %rs0;\n  cvt.f32.f16 %f2, %rs0;\n  cvt.rn.f16.f32 %rs0, %f0;",
-     [](Real x, Real) { return std::tanh(static_cast<Real>(static_cast<_Float16>(static_cast<float>(x)))); }, -8.0F,
-     8.0F, false, Measure::absolute, 0x1.025135p-11},
+     [](Real x, Real) { return std::tanh(static_cast<Real>(static_cast<Half>(static_cast<float>(x)))); }, -8.0F, 8.0F,
+     false, Measure::absolute, 0x1.025135p-11},
 };
 
 constexpr size_t kPoints = 1 << 16;
@@ -117,7 +118,7 @@ struct HalfBound {
 // zeros give the function's limits.
 TEST(Approximations, EveryNumberOf16Bits) {
   const auto value = [](std::string_view type, uint32_t bits) -> Real {
-    return type == "f16" ? static_cast<Real>(std::bit_cast<_Float16>(static_cast<uint16_t>(bits)))
+    return type == "f16" ? static_cast<Real>(std::bit_cast<Half>(static_cast<uint16_t>(bits)))
                          : static_cast<Real>(std::bit_cast<float>(bits << 16));
   };
   for (const HalfBound& bound :

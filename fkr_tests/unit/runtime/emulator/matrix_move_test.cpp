@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include "fkr_tests/unit/runtime/emulator/kernel.hpp"
+#include "support/half.hpp"
 
 namespace ptxkit::emulator {
 namespace {
@@ -25,7 +26,7 @@ TEST(MatrixMoves, WmmaOfHalves) {
   constexpr unsigned kA = 0, kB = 16 * 24, kC = kB + 16 * 20;  // halves; C in words behind
   std::vector<uint32_t> in(kC / 2 + 256);
   const auto half = [&](unsigned at, int value) {
-    in[at / 2] |= uint32_t{std::bit_cast<uint16_t>(static_cast<_Float16>(value))} << at % 2 * 16;
+    in[at / 2] |= uint32_t{std::bit_cast<uint16_t>(static_cast<Half>(value))} << at % 2 * 16;
   };
   const auto a = [](unsigned row, unsigned k) { return static_cast<int>(row * 3 + k * 5) % 7 - 3; };
   const auto b = [](unsigned k, unsigned column) { return static_cast<int>(k * 2 + column * 11) % 5 - 2; };

@@ -9,6 +9,7 @@
 #include "fkr_tests/device/form_cases.hpp"
 #include "fkr_tests/device/matrix_cases.hpp"
 #include "fkr_tests/unit/runtime/emulator/kernel.hpp"
+#include "support/half.hpp"
 
 namespace ptxkit::emulator {
 namespace {
@@ -29,7 +30,7 @@ TEST(Matrix, TheBitsAreThoseOfAnH200) {
   EXPECT_GE(compared, 66u);
 }
 
-constexpr uint16_t half(float value) { return std::bit_cast<uint16_t>(static_cast<_Float16>(value)); }
+constexpr uint16_t half(float value) { return std::bit_cast<uint16_t>(static_cast<Half>(value)); }
 
 const std::string kTile = ".shared .align 1024 .b8 tile[4096];\n";
 

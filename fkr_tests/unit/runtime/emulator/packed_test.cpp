@@ -8,6 +8,7 @@
 #include <fmt/format.h>
 
 #include "fkr_tests/unit/runtime/emulator/kernel.hpp"
+#include "support/half.hpp"
 
 namespace ptxkit::emulator {
 namespace {
@@ -180,11 +181,11 @@ TEST(Packed, SimdVideo) {
       words());
 }
 
-double half_value(u32 bits) { return static_cast<double>(std::bit_cast<_Float16>(static_cast<uint16_t>(bits))); }
+double half_value(u32 bits) { return static_cast<double>(std::bit_cast<Half>(static_cast<uint16_t>(bits))); }
 double bfloat_value(u32 bits) { return static_cast<double>(std::bit_cast<float>(bits << 16)); }
 u32 half_bits(double value) {
   if (value != value) return 0x7fff;
-  return std::bit_cast<uint16_t>(static_cast<_Float16>(value));  // exact inputs or one rounding
+  return std::bit_cast<uint16_t>(static_cast<Half>(value));  // exact inputs or one rounding
 }
 u32 two(u32 low, u32 high) { return low | high << 16; }
 

@@ -9,6 +9,8 @@
 
 #include <fmt/format.h>
 
+#include "support/half.hpp"
+
 namespace ptxkit::emulator {
 
 // The bits of a number from -3 to 3 in each type; without the container for 4 and 6 bits.
@@ -17,7 +19,7 @@ inline uint32_t bits_of(const std::string& type, int value) {
   const auto coded = [&](std::array<uint32_t, 4> codes, unsigned sign) {
     return codes[magnitude] | (value < 0 ? 1u << sign : 0u);
   };
-  if (type == "f16") return std::bit_cast<uint16_t>(static_cast<_Float16>(value));
+  if (type == "f16") return std::bit_cast<uint16_t>(static_cast<Half>(value));
   if (type == "bf16") return std::bit_cast<uint32_t>(static_cast<float>(value)) >> 16;
   if (type == "tf32") return std::bit_cast<uint32_t>(static_cast<float>(value));
   if (type == "e4m3") return coded({0, 0x38, 0x40, 0x44}, 7);

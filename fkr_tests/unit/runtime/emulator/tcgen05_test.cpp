@@ -10,6 +10,7 @@
 
 #include "fkr_tests/unit/runtime/emulator/kernel.hpp"
 #include "fkr_tests/unit/runtime/emulator/tcgen05_operands.hpp"
+#include "support/half.hpp"
 
 namespace ptxkit::emulator {
 namespace {
@@ -280,7 +281,7 @@ int64_t product_at(const Product& p, const Numbers& numbers, unsigned row, unsig
 
 uint32_t d_bits(const Product& p, double value) {
   if (p.d_format == 2) return static_cast<uint32_t>(static_cast<int64_t>(value));
-  if (p.d_format == 0) return std::bit_cast<uint16_t>(static_cast<_Float16>(value));
+  if (p.d_format == 0) return std::bit_cast<uint16_t>(static_cast<Half>(value));
   return std::bit_cast<uint32_t>(static_cast<float>(value));
 }
 

@@ -7,6 +7,7 @@
 #include "runtime/emulator/core/handlers.hpp"
 #include "runtime/emulator/core/lanes.hpp"
 #include "runtime/emulator/core/scalar.hpp"
+#include "support/half.hpp"
 
 namespace ptxkit::emulator {
 
@@ -22,7 +23,7 @@ template <class T>
 inline T operand(T value) {
   return value;
 }
-inline float operand(_Float16 value) { return static_cast<float>(value); }
+inline float operand(Half value) { return static_cast<float>(value); }
 
 template <Test kTest, class T>
 inline bool holds(T x, T y) {
@@ -251,7 +252,7 @@ bool select_compare(Code& code, Type type, const Words& words, Comparison compar
       break;
     case Type::f16:
       if (ftz) return select_halves(code, Halves::one_flushed, test, flavour);
-      code.run = pick<_Float16>(test);
+      code.run = pick<Half>(test);
       break;
     case Type::f16x2:
       return select_halves(code, ftz ? Halves::two_flushed : Halves::two, test, flavour);
