@@ -11,7 +11,12 @@
 namespace ptxkit {
 
 // The kind of an error, for callers that must tell one from another.
-enum class ErrorKind : uint8_t { other, bad_checksum, no_memory };
+enum class ErrorKind : uint8_t {
+  other,
+  bad_checksum,
+  no_memory,
+  device,  // reported by the driver
+};
 
 // What went wrong, where, and what to do about it. Only `what` is required. Lower case without a final period, as in
 // compiler diagnostics.

@@ -29,6 +29,7 @@ class LineWriter {
 tl::unexpected<Failure> refuse(ptxkit_status status, Error error) {
   if (error.kind == ErrorKind::no_memory) status = PTXKIT_NO_MEMORY;
   if (error.kind == ErrorKind::bad_checksum) status = PTXKIT_BAD_CHECKSUM;
+  if (error.kind == ErrorKind::device) status = PTXKIT_DEVICE;
   return tl::unexpected<Failure>(Failure{status, std::move(error)});
 }
 

@@ -174,7 +174,7 @@ Answer<codec::StreamTotals> compress(ptxkit_context& context, const ptxkit_strea
         source, sink, engine.executor(), *header,
         {.coder = &**coder, .search = coding->search, .progress = call.progress(), .limits = call.limits()});
   }
-  if (!totals) return refuse(PTXKIT_DEVICE, totals.error());
+  if (!totals) return refuse(PTXKIT_INVALID_VALUE, totals.error());
   return *totals;
 }
 

@@ -30,7 +30,7 @@ Error driver_error(int code, std::string_view call, std::string_view where) {
   const ErrorEntry& entry = explain(code);
   const std::string_view name = entry.code == code ? entry.name : "a code newer than this program";
   return Error{fmt::format("{}: error {}, {}: {} (cause: {})", call, code, name, entry.meaning, entry.cause),
-               std::string(where), std::string(entry.next_step)};
+               std::string(where), std::string(entry.next_step), ErrorKind::device};
 }
 
 }  // namespace ptxkit::driver

@@ -135,6 +135,43 @@ TEST_F(Streams, RefuseWrongOptions) {
             PTXKIT_INVALID_VALUE);
 }
 
+TEST_F(Streams, RefuseWrongHooks) {
+  ptxkit_hooks hooks = PTXKIT_HOOKS_DEFAULTS;
+  options_.hooks = &hooks;
+  hooks.struct_bytes = 8;
+  Input input{Bytes(100)};
+  Output packed;
+  EXPECT_EQ(compress(input, packed), PTXKIT_INVALID_VALUE);
+  EXPECT_THAT(ptxkit_last_error(), HasSubstr("struct_bytes is 8, expected 64"));
+}
+
+TEST_F(Streams, SizesOfFramesAddUpAndMayBeUnknown) {
+  options_.content_bytes = 5000;
+  Input input{words(5000)};
+  Output sized;
+  ASSERT_OK(compress(input, sized));
+  Bytes twice = sized.bytes;
+  twice.insert(twice.end(), sized.bytes.begin(), sized.bytes.end());
+  ptxkit_batch_options frames = PTXKIT_BATCH_OPTIONS_DEFAULTS;
+  frames.framing = PTXKIT_FRAMING_FRAME;
+  size_t raw_bytes = 0;
+  ASSERT_OK(ptxkit_decompressed_size(&frames, twice.data(), twice.size(), &raw_bytes));
+  EXPECT_EQ(raw_bytes, 10000u);
+  options_.content_bytes = 0;
+  Input again{words(5000)};
+  Output unsized;
+  ASSERT_OK(compress(again, unsized));
+  EXPECT_EQ(ptxkit_decompressed_size(&frames, unsized.bytes.data(), unsized.bytes.size(), &raw_bytes),
+            PTXKIT_UNSUPPORTED);
+  EXPECT_THAT(ptxkit_last_error(), HasSubstr("does not say the size"));
+  // A wrong size in the options is an error, not a wrong frame.
+  options_.content_bytes = 4999;
+  Input longer{words(5000)};
+  Output wrong;
+  EXPECT_EQ(compress(longer, wrong), PTXKIT_INVALID_VALUE);
+  EXPECT_THAT(ptxkit_last_error(), HasSubstr("4999"));
+}
+
 TEST_F(Streams, CallbacksThatFailEndTheCall) {
   Input input{words(1 << 20)};
   input.fails_at = 100000;
