@@ -24,7 +24,7 @@ import tempfile
 import time
 import traceback
 
-import environment
+from environment import PUBLIC as environment, Unavailable
 
 HERE = pathlib.Path(__file__).resolve().parent
 SKIPPED = 77
@@ -193,7 +193,7 @@ def main():
     if options.environment:
         try:
             environment.make()
-        except environment.Unavailable as reason:
+        except Unavailable as reason:
             skip(reason)
         print(f"{environment.folder()} holds what requirements.txt pins")
         return 0
