@@ -46,7 +46,27 @@ foreach(folder support analyzer builder runtime fkr_tests/harness)
 endforeach()
 install(FILES ${CMAKE_SOURCE_DIR}/kernels/images.hpp DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/ptxkit/kernels
   COMPONENT development)
+install(DIRECTORY docs/examples DESTINATION ${CMAKE_INSTALL_DOCDIR} COMPONENT development)
 install(TARGETS ptx-pack RUNTIME COMPONENT programs)
 if(TARGET ptx-pack-mpi)
-  install(TARGETS ptx-pack-mpi RUNTIME COMPONENT programs)
+  install(TARGETS ptx-pack-mpi RUNTIME COMPONENT mpi)
 endif()
+
+# What ptx-debug prints about itself: its manual page, and completion where each shell looks for it.
+set(pages ${CMAKE_BINARY_DIR}/pages)
+file(MAKE_DIRECTORY ${pages})
+add_custom_command(OUTPUT ${pages}/ptx-debug.1.gz COMMAND ptx-debug man > ${pages}/ptx-debug.1
+  COMMAND gzip -9nf ${pages}/ptx-debug.1 DEPENDS ptx-debug VERBATIM)
+set(page_files ${pages}/ptx-debug.1.gz)
+install(FILES ${pages}/ptx-debug.1.gz DESTINATION ${CMAKE_INSTALL_MANDIR}/man1 COMPONENT programs)
+foreach(place bash:bash-completion/completions/ptx-debug zsh:zsh/vendor-completions/_ptx-debug
+    fish:fish/vendor_completions.d/ptx-debug.fish)
+  string(REGEX MATCH "^(.*):(.*)/(.*)$" match ${place})
+  set(file ${pages}/${CMAKE_MATCH_1}/${CMAKE_MATCH_3})
+  file(MAKE_DIRECTORY ${pages}/${CMAKE_MATCH_1})
+  add_custom_command(OUTPUT ${file} COMMAND ptx-debug completion ${CMAKE_MATCH_1} > ${file} DEPENDS ptx-debug VERBATIM)
+  list(APPEND page_files ${file})
+  install(FILES ${file} DESTINATION ${CMAKE_INSTALL_DATAROOTDIR}/${CMAKE_MATCH_2} COMPONENT programs)
+endforeach()
+add_custom_target(ptx-debug-pages ALL DEPENDS ${page_files})
+include(PtxkitDebian)

@@ -111,26 +111,36 @@ def check_hooks():
     return len(hooks)
 
 
-def check_workflow():
-    """The project's own workflow: its commands exist, and the Action is given inputs that it has."""
-    workflow = load(f"{REPO}/.github/workflows/ci.yml")
+def check_workflow(file, triggers, needed):
+    """A workflow of the project: its commands exist, and the Action is given inputs that it has."""
+    workflow = load(f"{REPO}/.github/workflows/{file}")
+    assert workflow["permissions"] == {"contents": "read"}, file
     commands = set()
     for name, job in workflow["jobs"].items():
         assert job["timeout-minutes"] <= 90 and job["container"].startswith("debian:"), name
         assert [step["uses"].split("@")[0] for step in job["steps"] if "uses" in step][0] == "actions/checkout", name
         for step in job["steps"]:
             if "run" in step:
-                commands.add(shlex.split(step["run"])[0])
+                words = shlex.split(step["run"])
+                commands.add(" ".join(words[:2]) if words[0] == "./dev" else words[0])
+                named = [word for word in words if word.startswith(("./dev", ".ci/", "tools/", "fkr_tests/", "docs/"))]
+                missing = [word for word in named if not os.path.exists(f"{REPO}/{word}")]
+                assert not missing, (file, missing)
             elif step["uses"].startswith("./"):
                 assert f"{REPO}/{step['uses']}" == f"{REPO}/./tools/ptx-debug/action", step
                 assert set(step["with"]) <= set(action["inputs"]), set(step["with"]) - set(action["inputs"])
                 assert os.path.exists(f"{REPO}/{step['with']['files']}"), step
-    for command in (".ci/run", "./dev"):
-        assert command in commands and os.access(f"{REPO}/{command}", os.X_OK), (command, commands)
-    assert workflow[True] == {"push": {"branches": ["main"]}, "pull_request": None}  # YAML reads `on` as true
+    for command in needed:
+        assert command in commands and os.access(f"{REPO}/{command.split()[0]}", os.X_OK), (command, commands)
+    with open(f"{REPO}/dev", encoding="utf-8") as dev:
+        verbs = set(re.findall(r"^  ([a-z]+)\)", dev.read(), re.M))
+    assert all(command.split()[1] in verbs for command in commands if command.startswith("./dev ")), (commands, verbs)
+    assert workflow[True] == triggers, file  # YAML reads `on` as true
     return len(workflow["jobs"])
 
 
 check_action()
-print(f"the workflow has {check_workflow()} jobs")
+jobs = check_workflow("ci.yml", {"push": {"branches": ["main"]}, "pull_request": None}, [".ci/run", "./dev static"])
+jobs += check_workflow("release.yml", {"push": {"tags": ["v*"]}}, ["./dev packages", "./dev static", "tools/deb_check.sh"])
+print(f"the workflows have {jobs} jobs")
 print(f"the Action ran with {len(action['inputs'])} inputs, {check_hooks()} hooks ran")
