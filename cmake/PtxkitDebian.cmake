@@ -1,7 +1,8 @@
 # Debian packages: cmake --preset package && cmake --build build-package --target packages. They land in build-package/.
 #   ptxkit         ptx-debug and ptx-pack, with manual page and completion
 #   ptxkit-mpi     ptx-pack-mpi, where MPI was found
-#   libptxkit-dev  headers, static libraries, CMake package
+#   libptxkit1     libptxkit.so.1, the C interface
+#   libptxkit-dev  headers, static libraries, CMake package, ptxkit.pc
 # With SOURCE_DATE_EPOCH set the bytes depend on the sources and the build tools alone; tools/reproducible.sh checks it.
 set(PTXKIT_MAINTAINER "ptxkit maintainers <maintainers@ptxkit.invalid>" CACHE STRING "of the Debian packages")
 
@@ -49,15 +50,20 @@ if(TARGET ptx-pack-mpi)
   ptxkit_debian_package(mpi ptxkit-mpi devel "" "openmpi-bin" "compressor for GPUs on all ranks of an MPI job"
     "ptx-pack-mpi compresses and reads one file with all ranks of an MPI job, to\nthe bytes of ptx-pack.")
 endif()
+ptxkit_debian_package(library libptxkit1 libs "" "" "compression on CPUs and GPUs, PTX analyzer and emulator: C interface"
+  "The shared library of ptxkit. It opens an NVIDIA driver where there is one and\nneeds none.")
+set(CPACK_DEBIAN_LIBRARY_PACKAGE_CONTROL_EXTRA ${CMAKE_SOURCE_DIR}/packaging/debian/triggers)
+file(WRITE ${debian}/shlibs "libptxkit 1 libptxkit1\n")
+list(APPEND CPACK_DEBIAN_LIBRARY_PACKAGE_CONTROL_EXTRA ${debian}/shlibs)
 ptxkit_debian_package(development libptxkit-dev libdevel
-  "libexpected-dev, libfmt-dev, liblz4-dev, libxxhash-dev, nlohmann-json3-dev"
+  "libptxkit1 ${exactly}, libexpected-dev, libfmt-dev, liblz4-dev, libxxhash-dev, nlohmann-json3-dev"
   "ptxkit ${exactly}, libgtest-dev, libzstd-dev, llvm-19-dev, zlib1g-dev"
   "libraries of ptxkit: PTX analyzer, emulator, test harness, kernel DSL"
   "find_package(ptxkit) of CMake finds LZ4 on GPUs, a GoogleTest fixture that runs\nkernels on an emulator, and, with LLVM 19 and ptx-debug, a C++ DSL for kernels.")
 include(CPack)
 # CPack makes folders and members of archives by the umask.
 add_custom_target(packages COMMAND sh -c "umask 022 && exec \"$0\"" ${CMAKE_CPACK_COMMAND} WORKING_DIRECTORY ${CMAKE_BINARY_DIR} USES_TERMINAL VERBATIM)
-add_dependencies(packages ${package_targets} ptxkit_builder ptx-debug ptx-pack ptx-debug-pages)
+add_dependencies(packages ${exported_targets} ptxkit_shared ptxkit_archive ptx-debug ptx-pack ptx-debug-pages)
 if(TARGET ptx-pack-mpi)
   add_dependencies(packages ptx-pack-mpi)
 endif()

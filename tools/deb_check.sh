@@ -26,8 +26,17 @@ for file in bash-completion/completions/ptx-debug zsh/vendor-completions/_ptx-de
   [ -s /usr/share/$file ]
 done
 
+# The C interface, with the compiler alone.
+install "$input"/libptxkit1_*.deb "$input"/libptxkit-dev_*.deb g++ cmake ninja-build pkg-config
+cp -r /usr/share/doc/ptxkit/examples/c_api .
+cmake -G Ninja -S c_api -B c_api/build
+cmake --build c_api/build
+c_api/build/page_cache
+cc -o page_cache c_api/page_cache.c $(pkg-config --cflags --libs ptxkit)
+./page_cache
+
 # The libraries alone, without LLVM; then with what libptxkit-dev recommends, as the tutorial has it.
-install "$input"/libptxkit-dev_*.deb g++ cmake ninja-build libgtest-dev
+install libgtest-dev
 ptx-debug new kernel-project my_kernels
 mkdir harness
 cat >harness/CMakeLists.txt <<'LISTS'

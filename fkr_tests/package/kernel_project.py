@@ -98,7 +98,7 @@ def follow_tutorial(folder):
 
 CONSUMER = """cmake_minimum_required(VERSION 3.25)
 project(consumer LANGUAGES CXX)
-foreach(words "" "cxx" "harness" "cxx;harness" "builder" "cxx;builder" "c" "cxx;typo")
+foreach(words "" "cxx" "harness" "cxx;harness" "builder" "cxx;builder" "c" "builder;c" "cxx;typo")
   unset(ptxkit_FOUND)
   set(ptxkit_NOT_FOUND_MESSAGE "")
   find_package(ptxkit 0.1 QUIET COMPONENTS ${words})
@@ -130,7 +130,7 @@ def components(folder, prefix):
         "<cxx;typo> 0 there is no component typo; the components are c, cxx, harness and builder",
         "optional: TRUE FALSE FALSE", "has lz4", "has harness"])
     require("has builder" not in output, "there is a builder without LLVM", output)
-    configure("with LLVM", lines=["<builder> 1", "<cxx;builder> 1", "optional: TRUE TRUE FALSE", "has builder"])
+    configure("with LLVM", lines=[f"<builder;c> 0 component c needs {prefix}/lib/libptxkit.so.1, which does not exist", "<builder> 1", "<cxx;builder> 1", "optional: TRUE TRUE FALSE", "has builder"])
     os.rename(prefix / "bin/ptx-debug", prefix / "bin/away")
     configure("with LLVM", lines=[f"<builder> 0 component builder needs {prefix}/bin/ptx-debug, which does not exist"])
     os.rename(prefix / "bin/away", prefix / "bin/ptx-debug")
