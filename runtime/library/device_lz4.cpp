@@ -23,7 +23,6 @@ Result<Kernel> load(const driver::ContextPointer& context, std::string_view name
 
 Result<void> launch(const Kernel& kernel, const kernels::LaunchShape& shape, uint32_t item_count, StreamHandle stream,
                     std::span<const LaunchArgument> arguments) {
-  if (stream == nullptr) return fail("expected a stream, found the default stream", {}, "create one");
   if (item_count == 0) return {};
   return kernel.launch_on(static_cast<driver::CuStream>(stream), shape.grid_blocks(item_count), shape.block_threads,
                           arguments);

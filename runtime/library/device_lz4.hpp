@@ -13,7 +13,7 @@
 namespace ptxkit::library {
 
 using DeviceAddress = uint64_t;  // CUdeviceptr
-using StreamHandle = void*;      // CUstream or cudaStream_t; null (the default stream) is an error
+using StreamHandle = void*;      // CUstream or cudaStream_t; null, 1 and 2 are the driver's default streams
 
 // The sizes in bytes of the buffers for compress() and decompress(). The bounds are proven: no kernel writes more.
 struct DeviceRequirements {

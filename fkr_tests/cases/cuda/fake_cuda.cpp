@@ -72,6 +72,13 @@ struct Event {
   size_t until = 0;
   int run() const { return stream == nullptr ? 0 : stream->run(until); }
 };
+// The stream of a handle. Null and 1 are the legacy default stream, 2 is that of the thread; here all threads share it.
+Stream* stream_of(void* handle) {
+  static Stream legacy, of_thread;
+  const auto number = reinterpret_cast<uintptr_t>(handle);
+  return number < 2 ? &legacy : number == 2 ? &of_thread : static_cast<Stream*>(handle);
+}
+
 struct Module {
   std::string text;
 };
@@ -168,7 +175,7 @@ T* pointer(void** arguments, int index) {
   if (const int code = enter(__func__); code != 0) return code
 // CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED
 #define NOT_WHILE_CAPTURING(stream) \
-  if (static_cast<Stream*>(stream)->capture) return 900
+  if (stream_of(stream)->capture) return 900
 
 extern "C" {
 
@@ -333,8 +340,7 @@ int cuMemcpyHtoDAsync_v2(uint64_t to, const void* from, size_t bytes, void* stre
   NOT_WHILE_CAPTURING(stream);
   if (!inside(device_memory, to, bytes)) return 1;
   fake_cuda_state()->streams_of[__func__].insert(stream);
-  static_cast<Stream*>(stream)->work.push_back(
-      [=] { return std::memcpy(reinterpret_cast<void*>(to), from, bytes), 0; });
+  stream_of(stream)->work.push_back([=] { return std::memcpy(reinterpret_cast<void*>(to), from, bytes), 0; });
   return 0;
 }
 int cuMemcpyDtoHAsync_v2(void* to, uint64_t from, size_t bytes, void* stream) {
@@ -343,14 +349,13 @@ int cuMemcpyDtoHAsync_v2(void* to, uint64_t from, size_t bytes, void* stream) {
   if (!inside(device_memory, from, bytes)) return 1;
   fake_cuda_state()->downloaded_bytes += bytes;
   fake_cuda_state()->streams_of[__func__].insert(stream);
-  static_cast<Stream*>(stream)->work.push_back(
-      [=] { return std::memcpy(to, reinterpret_cast<void*>(from), bytes), 0; });
+  stream_of(stream)->work.push_back([=] { return std::memcpy(to, reinterpret_cast<void*>(from), bytes), 0; });
   return 0;
 }
 int cuMemcpyDtoDAsync_v2(uint64_t to, uint64_t from, size_t bytes, void* stream) {
   ENTER();
   if (!inside(device_memory, from, bytes) || !inside(device_memory, to, bytes)) return 1;
-  static_cast<Stream*>(stream)->work.push_back(
+  stream_of(stream)->work.push_back(
       [=] { return std::memcpy(reinterpret_cast<void*>(to), reinterpret_cast<void*>(from), bytes), 0; });
   return 0;
 }
@@ -362,7 +367,7 @@ int cuMemcpy2DAsync_v2(const ptxkit::driver::CuCopy2d* copy, void* stream) {
   if (!inside(device_memory, from.device, (height - 1) * from.pitch_bytes + width)) return 1;
   fake_cuda_state()->downloaded_bytes += width * height;
   fake_cuda_state()->streams_of[__func__].insert(stream);
-  static_cast<Stream*>(stream)->work.push_back([from = from, to = to, width = width, height = height] {
+  stream_of(stream)->work.push_back([from = from, to = to, width = width, height = height] {
     for (size_t row = 0; row < height; ++row) {
       std::memcpy(static_cast<char*>(to.host) + row * to.pitch_bytes,
                   reinterpret_cast<char*>(from.device) + row * from.pitch_bytes, width);
@@ -375,8 +380,7 @@ int cuMemsetD8Async(uint64_t to, unsigned char value, size_t bytes, void* stream
   ENTER();
   NOT_WHILE_CAPTURING(stream);
   if (!inside(device_memory, to, bytes)) return 1;
-  static_cast<Stream*>(stream)->work.push_back(
-      [=] { return std::memset(reinterpret_cast<void*>(to), value, bytes), 0; });
+  stream_of(stream)->work.push_back([=] { return std::memset(reinterpret_cast<void*>(to), value, bytes), 0; });
   return 0;
 }
 int cuStreamCreate(void** stream, unsigned flags) {
@@ -395,16 +399,16 @@ int cuStreamDestroy_v2(void* stream) {
 int cuStreamSynchronize(void* stream) {
   ENTER();
   NOT_WHILE_CAPTURING(stream);
-  return static_cast<Stream*>(stream)->run();
+  return stream_of(stream)->run();
 }
 int cuStreamQuery(void* stream) {
   ENTER();
-  return static_cast<Stream*>(stream)->run();
+  return stream_of(stream)->run();
 }
 int cuStreamWaitEvent(void* stream, void* event, unsigned) {
   ENTER();
   NOT_WHILE_CAPTURING(stream);
-  static_cast<Stream*>(stream)->work.push_back([point = *static_cast<Event*>(event)] { return point.run(); });
+  stream_of(stream)->work.push_back([point = *static_cast<Event*>(event)] { return point.run(); });
   return 0;
 }
 int cuFuncSetAttribute(void*, int, int) {
@@ -426,7 +430,7 @@ int cuEventDestroy_v2(void* event) {
 int cuEventRecord(void* event, void* stream) {
   ENTER();
   NOT_WHILE_CAPTURING(stream);
-  *static_cast<Event*>(event) = {static_cast<Stream*>(stream), static_cast<Stream*>(stream)->put()};
+  *static_cast<Event*>(event) = {stream_of(stream), stream_of(stream)->put()};
   return 0;
 }
 int cuEventSynchronize(void* event) {
@@ -452,7 +456,7 @@ int cuLaunchKernel(void* function, unsigned, unsigned, unsigned, unsigned, unsig
   if (name == kernels::kLz4CompressHigh) work = compression(arguments, kernels::kHighVariant);
   if (name == kernels::kZeroPage) work = zero_pages(arguments);
   if (name == kernels::kLz4Decompress) work = decompression(arguments);
-  auto& to = *static_cast<Stream*>(stream);
+  auto& to = *stream_of(stream);
   if (to.capture) {
     to.capture->launches.emplace_back(name, std::move(work));
   } else {
@@ -465,14 +469,14 @@ static thread_local Stream* capturing_here = nullptr;
 int cuStreamBeginCapture_v2(void* stream, int mode) {
   ENTER();
   // A global capture would forbid allocations on other threads.
-  if (mode != 1 || static_cast<Stream*>(stream)->capture) return 1;
-  capturing_here = static_cast<Stream*>(stream);
+  if (mode != 1 || stream_of(stream)->capture) return 1;
+  capturing_here = stream_of(stream);
   capturing_here->capture.emplace();
   return 0;
 }
 int cuStreamEndCapture(void* stream, void** graph) {
   std::lock_guard guard(lock_of_everything);
-  auto& capture = static_cast<Stream*>(stream)->capture;
+  auto& capture = stream_of(stream)->capture;
   if (!capture) return 1;
   capturing_here = nullptr;
   const Graph captured = *std::exchange(capture, std::nullopt);
@@ -500,7 +504,7 @@ int cuGraphLaunch(void* made, void* stream) {
   ENTER();
   NOT_WHILE_CAPTURING(stream);
   for (const auto& [name, work] : static_cast<Graph*>(made)->launches) {
-    static_cast<Stream*>(stream)->work.push_back(work);
+    stream_of(stream)->work.push_back(work);
   }
   return 0;
 }
