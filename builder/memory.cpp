@@ -126,6 +126,12 @@ llvm::Value* distance_of(Trace::State& s, Scalar index_type, u64 scale, llvm::Va
 
 Value Trace::parameter(size_t index) { return {state_->function->getArg(static_cast<unsigned>(index)), 0}; }
 
+Place Trace::place_at(Space space, Value address, Where where) {
+  State& s = *state_;
+  s.at(where);
+  return {s.value(s.b.CreateIntToPtr(s.node(address, where), s.b.getPtrTy(address_space_of(space))))};
+}
+
 Place Trace::offset(Space space, const Place& place, Scalar index_type, u64 scale, Value index, Where where) {
   State& s = *state_;
   s.at(where);

@@ -3,7 +3,8 @@
 // The alignment of `pointer + index` is the greatest common divisor of the pointer's alignment and the known factor of
 // the index, so a typed access compiles only if every address that it can form is aligned. A byte cursor has alignment
 // 1. It is read with load_bytewise, with load_unaligned_u32 (two aligned words and a funnel shift), or after
-// assume_aligned, which takes a reason and traps in checked builds if it is wrong.
+// assume_aligned, which takes a reason and traps in checked builds if it is wrong. So is a pointer that at_address
+// makes of a number.
 //
 // In checked builds a pointer also knows its object: the array or span that it came from, or the range given by
 // `within`. The object is kept through arithmetic and casts. An access that leaves it traps on the author's line.
@@ -257,6 +258,16 @@ class [[nodiscard]] Ptr {
   Trace* trace_;
   Place place_;
 };
+
+// The pointer to elements of T at `address`, a u64 that the kernel loaded or computed. Nothing is known of its
+// alignment, which align_down and assume_aligned give it, or of its object, which `within` gives it.
+template <Space S, class T, DeviceOperand A>
+auto at_address(const A& address, Where where = Where::current()) {
+  static_assert(S == Space::global || S == Space::read_only, "only global memory is reached by addresses from memory");
+  static_assert(std::is_same_v<ValueType<A>, u64>, "an address is a u64");
+  const Expr<u64, kRateOf<A>> number(address);
+  return Ptr<S, T, 1, kRateOf<A>>(number.trace(), number.trace().place_at(S, number.value(), where));
+}
 
 // condition ? a : b for pointers of one type; in checked builds with the object of the one chosen.
 template <DeviceOperand C, Space S, class T, size_t A, Rate R>

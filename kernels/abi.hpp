@@ -19,6 +19,7 @@ inline constexpr std::string_view kLz4CompressHigh = "lz4_compress_high";
 inline constexpr std::string_view kLz4MatchPage = "lz4_match_page";
 inline constexpr std::string_view kLz4EncodePage = "lz4_encode_page";
 inline constexpr std::string_view kLz4Decompress = "lz4_decompress";
+inline constexpr std::string_view kLz4BatchDecompress = "lz4_batch_decompress";
 inline constexpr std::string_view kZeroPage = "zero_page";
 
 // The largest item of each compressor in bytes. LZ4's 16-bit offsets and the table's 16-bit positions reach 65536.
@@ -135,12 +136,50 @@ struct Lz4DecompressParameters {
   uint32_t item_count;
 };
 
-// Markers of the debug builds, written by lane 0 of an item's warp, or by the first thread of its CTA. docs/dsl.md describes the buffer.
+// The kernels of batches take arrays of addresses and of u64 sizes in device memory, one element for each item, as
+// nvCOMP, PyTorch and CuPy have them. An item may lie anywhere.
+
+// What stands around an item's LZ4 encoding.
+enum class BatchFraming : uint32_t {
+  raw = 0,        // nothing: one LZ4 block
+  numcodecs = 1,  // u32, little-endian: the raw size; then one LZ4 block. As numcodecs.LZ4 and python-lz4's lz4.block
+};
+
+// What became of an item of a batch. Values are those of nvCOMP where it has the same status.
+enum class BatchStatus : uint32_t {
+  ok = 0,
+  invalid_value = 10,      // the address of an item or of its room that is not empty is null
+  cannot_decompress = 12,  // the encoding is malformed
+  output_too_small = 15,   // the item decodes to more than its capacity
+  too_large = 18,          // the item is larger than the kernel's limit, or than the call says
+};
+
+// The most that an item of a batch may have decoded, LZ4_MAX_INPUT_SIZE, and coded.
+inline constexpr uint32_t kMaxBatchRawBytes = 0x7E000000;
+inline constexpr uint32_t kMaxBatchCodedBytes = 0x7FFFFFFF;
+
+// Parameters of `lz4_batch_decompress`, in kLz4DecompressShape, which decodes item i, input_bytes[i] bytes at
+// inputs[i], into at most output_capacities[i] bytes at outputs[i] (of a larger capacity, kMaxBatchRawBytes). Neither
+// needs an alignment. No byte outside these two ranges is read or written. output_bytes and statuses may be null. If
+// the status is not ok, output_bytes[i] is 0 and the output holds unspecified bytes.
+struct Lz4BatchDecompressParameters {
+  uint64_t inputs;             // const u64*, addresses
+  uint64_t input_bytes;        // const u64*
+  uint64_t outputs;            // const u64*, addresses
+  uint64_t output_capacities;  // const u64*
+  uint64_t output_bytes;       // u64*, or null
+  uint64_t statuses;           // u32*, BatchStatus, or null
+  uint32_t framing;            // BatchFraming::raw or numcodecs
+  uint32_t item_count;
+};
+
+// Markers of the debug builds, written by lane 0 of an item's warp, or by the first thread of its CTA. docs/dsl.md
+// describes the buffer.
 enum class Mark : uint32_t {
   item = 1,    // the warp begins; value: the item's size in bytes
   parse = 2,   // value: the position in the input of the window or sequence that the warp reads next
   emit = 3,    // value: the position in the output from which the warp writes next
-  status = 4,  // the warp is done; value: PageFlag, Lz4Status or StreamStatus; 0 without one
+  status = 4,  // the warp is done; value: PageFlag, Lz4Status, BatchStatus or StreamStatus; 0 without one
 };
 
 // A description for people: lower case, without a final period.

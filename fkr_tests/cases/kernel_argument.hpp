@@ -22,11 +22,19 @@ struct KernelArgument {
     return argument;
   }
 
+  // An array of addresses, each of a buffer of its own. Its content after the launch is theirs, one after another.
+  static KernelArgument addresses(std::vector<Bytes> pointees) {
+    KernelArgument argument = output(8 * pointees.size());
+    argument.pointees = std::move(pointees);
+    return argument;
+  }
+
   bool is_buffer;
   Bytes bytes;  // empty: the buffer is uninitialised
   size_t size_bytes;
   uint32_t value;
   bool is_scratch = false;
+  std::vector<Bytes> pointees = {};
 };
 
 // (kernel, CTAs, threads of a CTA, arguments) -> the buffers after the launch, in order. A failure is reported and

@@ -24,6 +24,7 @@ std::vector<Bytes> launch(std::string_view name, uint32_t grid, uint32_t block_t
   if (!kernel) throw std::runtime_error(kernel.error().message());
   const auto stream = driver::Stream::create(context).value();
   std::vector<driver::DeviceMemory> memories;
+  std::vector<std::vector<driver::DeviceMemory>> pointees;  // of each of `memories`
   std::vector<driver::LaunchArgument> values;
   for (size_t i = 0; i < arguments.size(); ++i) {
     const KernelArgument& argument = arguments[i];
@@ -33,8 +34,19 @@ std::vector<Bytes> launch(std::string_view name, uint32_t grid, uint32_t block_t
     }
     memories.push_back(driver::DeviceMemory::allocate(context, std::max<size_t>(argument.size_bytes, 1)).value());
     EXPECT_TRUE(memories.back().fill(0xa5, stream));
-    if (!argument.bytes.empty()) {
-      EXPECT_TRUE(memories.back().upload(argument.bytes, stream));
+    Bytes content = argument.bytes;
+    pointees.emplace_back();
+    for (const Bytes& pointee : argument.pointees) {
+      auto& memory = pointees.back().emplace_back(
+          driver::DeviceMemory::allocate(context, std::max<size_t>(pointee.size(), 1)).value());
+      EXPECT_TRUE(memory.upload(pointee, stream));
+      const driver::CuDevicePointer address = memory.handle();
+      const auto* const first = reinterpret_cast<const uint8_t*>(&address);
+      content.insert(content.end(), first, first + sizeof address);
+    }
+    if (!content.empty()) {
+      EXPECT_TRUE(memories.back().upload(content, stream));
+      EXPECT_TRUE(stream.wait());  // for `content`
     }
     const bool is_bytes = image->parameters[i].pointee_alignment_bytes == 1 || image->parameters[i].name == "src" ||
                           image->parameters[i].name == "dst";
@@ -50,8 +62,20 @@ std::vector<Bytes> launch(std::string_view name, uint32_t grid, uint32_t block_t
   size_t next = 0;
   for (const KernelArgument& argument : arguments) {
     if (!argument.is_buffer) continue;
-    buffers.emplace_back(argument.is_scratch ? 0 : argument.size_bytes);
-    EXPECT_TRUE(memories[next++].download(buffers.back(), stream));
+    const auto& items = pointees[next];
+    const auto& memory = memories[next++];
+    if (items.empty()) {
+      buffers.emplace_back(argument.is_scratch ? 0 : argument.size_bytes);
+      EXPECT_TRUE(memory.download(buffers.back(), stream));
+      continue;
+    }
+    buffers.emplace_back();
+    for (size_t i = 0; i < items.size(); ++i) {
+      Bytes content(argument.pointees[i].size());
+      EXPECT_TRUE(items[i].download(content, stream));
+      EXPECT_TRUE(stream.wait());
+      buffers.back().insert(buffers.back().end(), content.begin(), content.end());
+    }
   }
   const auto waited = stream.wait();
   EXPECT_TRUE(waited.has_value()) << name << ": " << waited.error().message();

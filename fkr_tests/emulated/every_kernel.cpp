@@ -151,6 +151,20 @@ void EveryKernel::lz4_decompressor() {
   EXPECT_TRUE(found.at("dst") == twice);
 }
 
+void EveryKernel::lz4_batches() {
+  const Bytes page = matchable_bytes(kMaxPageBytes, 1);
+  Bytes block(kMaxPageBytes);
+  block.resize(lz4_compress_reference(page, block, kPageVariant).size_bytes);
+  const auto found = run(kLz4BatchDecompress, 1, {2 * kMaxPageBytes, 2, 2 * block.size()},
+                         {KernelArgument::addresses({block, block}), double_words({block.size(), block.size()}),
+                          KernelArgument::addresses({Bytes(kMaxPageBytes), Bytes(kMaxPageBytes)}),
+                          double_words({kMaxPageBytes, kMaxPageBytes}), room(), room(),
+                          KernelArgument::number(static_cast<uint32_t>(BatchFraming::raw)), KernelArgument::number(2)});
+  Bytes twice = page;
+  twice.insert(twice.end(), page.begin(), page.end());
+  EXPECT_TRUE(found.at("outputs") == twice);
+}
+
 void EveryKernel::transforms() {
   const Bytes raw = matchable_bytes(kTransformItemBytes, 1);
   for (const auto& pair : transform_pairs()) {
@@ -246,6 +260,7 @@ void EveryKernel::run_all() {
   lz4_compressors();
   lz4_in_two_kernels();
   lz4_decompressor();
+  lz4_batches();
   transforms();
   match_finders_and_demux();
   columns();

@@ -45,6 +45,7 @@ class EveryKernel {
   void lz4_compressors();
   void lz4_in_two_kernels();
   void lz4_decompressor();
+  void lz4_batches();
   void transforms();
   void match_finders_and_demux();
   void columns();

@@ -200,6 +200,7 @@ namespace {
 struct Placed {
   std::vector<Argument> values;
   std::vector<Address> addresses;
+  std::vector<std::vector<Address>> pointees;  // of each of `addresses`
 };
 
 Placed place(Bench& bench, const std::vector<KernelArgument>& arguments) {
@@ -210,6 +211,20 @@ Placed place(Bench& bench, const std::vector<KernelArgument>& arguments) {
       continue;
     }
     const std::string name = "argument " + std::to_string(placed.values.size());
+    Bytes array;
+    placed.pointees.emplace_back();
+    for (const Bytes& pointee : argument.pointees) {
+      const Address at = bench.upload(name + ", item " + std::to_string(placed.pointees.back().size()), pointee);
+      placed.pointees.back().push_back(at);
+      const auto* const first = reinterpret_cast<const uint8_t*>(&at);
+      array.insert(array.end(), first, first + sizeof at);
+    }
+    if (!array.empty()) {
+      array.resize(argument.size_bytes);
+      placed.addresses.push_back(bench.upload(name, array));
+      placed.values.push_back(Argument::of(placed.addresses.back()));
+      continue;
+    }
     const Address address = argument.bytes.empty() ? bench.allocate<uint8_t>(name, argument.size_bytes)
                                                    : bench.upload(name, argument.bytes);
     placed.addresses.push_back(address);
@@ -218,13 +233,21 @@ Placed place(Bench& bench, const std::vector<KernelArgument>& arguments) {
   return placed;
 }
 
-std::vector<Bytes> fetch(Bench& bench, const std::vector<KernelArgument>& arguments,
-                         const std::vector<Address>& addresses) {
+std::vector<Bytes> fetch(Bench& bench, const std::vector<KernelArgument>& arguments, const Placed& placed) {
   std::vector<Bytes> buffers;
-  auto address = addresses.begin();
   for (const KernelArgument& argument : arguments) {
     if (!argument.is_buffer) continue;
-    buffers.push_back(bench.download<uint8_t>(*address++, argument.is_scratch ? 0 : argument.size_bytes));
+    const size_t index = buffers.size();
+    if (argument.pointees.empty()) {
+      buffers.push_back(
+          bench.download<uint8_t>(placed.addresses[index], argument.is_scratch ? 0 : argument.size_bytes));
+      continue;
+    }
+    buffers.emplace_back();
+    for (size_t i = 0; i < argument.pointees.size(); ++i) {
+      const Bytes content = bench.download<uint8_t>(placed.pointees[index][i], argument.pointees[i].size());
+      buffers.back().insert(buffers.back().end(), content.begin(), content.end());
+    }
   }
   return buffers;
 }
@@ -238,7 +261,7 @@ RanBuffers emulate_launch(std::string_view ptx, std::string_view entry, uint32_t
   Ran ran;
   bench.launch(ran, ptx, entry, {.block_threads = block_threads, .items_per_block = 1}, grid, placed.values, {});
   if (!ran.outcome.ok()) return {{}, ran.report};
-  return {fetch(bench, arguments, placed.addresses), {}};
+  return {fetch(bench, arguments, placed), {}};
 }
 
 CountedBuffers count_launch(std::string_view ptx, std::string_view entry, uint32_t grid, uint32_t block_threads,
@@ -247,7 +270,7 @@ CountedBuffers count_launch(std::string_view ptx, std::string_view entry, uint32
   const Placed placed = place(bench, arguments);
   auto ran = bench.count(ptx, entry, grid, block_threads, placed.values);
   if (!ran.outcome.ok()) return {{}, emulator::render(ran.outcome, std::string(entry) + ".ptx"), {}};
-  return {fetch(bench, arguments, placed.addresses), {}, std::move(ran.counts)};
+  return {fetch(bench, arguments, placed), {}, std::move(ran.counts)};
 }
 
 Launch emulator_launch(std::string_view variant) {

@@ -18,6 +18,7 @@
 #include "analyzer/evidence/evidence.hpp"
 #include "analyzer/ptx/diagnostic.hpp"
 #include "fkr_tests/emulated/kernel_harness.hpp"
+#include "fkr_tests/emulated/lz4_batches.hpp"
 #include "fkr_tests/emulated/lz4_blocks.hpp"
 #include "kernels/lz4/lz4_compress_reference.hpp"
 #include "kernels/lz4/lz4_decompress_reference.hpp"
@@ -348,7 +349,7 @@ TEST(Sabotage, EveryCheckTakenOutOfTheDecompressorIsNoticed) {
     return wrong;
   };
   for (const char* status : {"input_overrun", "output_overrun", "offset_zero", "offset_out_of_range"}) {
-    for (const Unchecked& edited : without_checks(kLz4Decompress, "kernels/lz4/lz4_decompress.cpp",
+    for (const Unchecked& edited : without_checks(kLz4Decompress, "kernels/lz4/lz4_decoder.hpp",
                                                   std::string("Lz4Status::") + status, with_good, with_bad)) {
       EXPECT_NE(edited.wrong, "") << status << ": " << edited.what;
     }
@@ -365,10 +366,62 @@ TEST(Sabotage, EveryCheckTakenOutOfABatchIsNoticed) {
   };
   std::map<std::string, bool> noticed;
   for (const Unchecked& edited :
-       without_checks(kLz4Decompress, "kernels/lz4/lz4_decompress.cpp", "LaneBool malformed", with_good, with_bad)) {
+       without_checks(kLz4Decompress, "kernels/lz4/lz4_decoder.hpp", "LaneBool malformed", with_good, with_bad)) {
     noticed[edited.what] |= !edited.wrong.empty();
   }
   for (const auto& [what, is_noticed] : noticed) EXPECT_TRUE(is_noticed) << what;
+}
+
+TEST(Sabotage, EveryCheckTakenOutOfTheDecompressorOfBatchesIsNoticed) {
+  using ptxkit::testing::BatchCase;
+  const Bytes block = {0x1f, 'a', 1, 0, 40, 0x10, 'b'};
+  const auto with_size = [&](uint8_t size) {
+    Bytes framed = {size, 0, 0, 0};
+    framed.insert(framed.end(), block.begin(), block.end());
+    return framed;
+  };
+  const std::vector<BatchCase> good_raw = {{.bytes = block, .capacity = 61}, {.bytes = {0}, .is_room_null = true}},
+                               good_framed = {{.bytes = with_size(61), .capacity = 61}};
+  const std::vector<BatchCase> bad_raw = {{.bytes = block, .capacity = 60},
+                                          {.bytes = {}, .capacity = 8},
+                                          {.bytes = {}, .capacity = 8, .is_null = true},
+                                          {.bytes = {0}, .capacity = 8, .is_null = true},
+                                          {.bytes = block, .capacity = 61, .is_room_null = true},
+                                          {.bytes = {0}, .capacity = 8, .is_room_null = true},
+                                          {.bytes = block, .capacity = 61, .claimed_bytes = (uint64_t{1} << 32) + 7},
+                                          {.bytes = {0}, .capacity = 61, .claimed_bytes = uint64_t{1} << 31},
+                                          {.bytes = {0x10, 'a', 0, 0, 0x00}, .capacity = 8}};
+  const std::vector<BatchCase> bad_framed = {{.bytes = with_size(60), .capacity = 61},
+                                             {.bytes = with_size(62), .capacity = 62},
+                                             {.bytes = with_size(61), .capacity = 60},
+                                             {.bytes = {0, 0, 0}, .capacity = 60},
+                                             {.bytes = {}, .capacity = 60}};
+  // What differs from the untouched kernel's results.
+  const auto wrong_with = [](std::string_view ptx, const std::vector<BatchCase>& items, library::Framing framing) {
+    std::string wrong;
+    for (const BatchCase& item : items) {
+      const auto expected = ptxkit::testing::decompress_batch({item}, {.framing = framing});
+      EXPECT_EQ(expected.report, "");
+      const auto ran = ptxkit::testing::decompress_batch(
+          {item}, {.framing = framing, .replaced_kernel = kLz4BatchDecompress, .replacement = ptx});
+      wrong += ran.report;
+      if (ran.report.empty() && (ran.statuses != expected.statuses || ran.outputs != expected.outputs))
+        wrong += "results";
+    }
+    return wrong;
+  };
+  const auto with_good = [&](std::string_view ptx) {
+    return wrong_with(ptx, good_raw, library::Framing::raw) + wrong_with(ptx, good_framed, library::Framing::numcodecs);
+  };
+  const auto with_bad = [&](std::string_view ptx) {
+    return wrong_with(ptx, bad_raw, library::Framing::raw) + wrong_with(ptx, bad_framed, library::Framing::numcodecs);
+  };
+  for (const char* status : {"invalid_value", "too_large", "cannot_decompress", "output_too_small"}) {
+    for (const Unchecked& edited : without_checks(kLz4BatchDecompress, "kernels/lz4/lz4_batch_decompress.cpp",
+                                                  std::string("BatchStatus::") + status, with_good, with_bad)) {
+      EXPECT_NE(edited.wrong, "") << status << ": " << edited.what;
+    }
+  }
 }
 
 TEST(Sabotage, EveryCheckOfTheRoomTakenOutOfTheCompressorIsNoticed) {

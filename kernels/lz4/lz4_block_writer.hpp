@@ -21,11 +21,14 @@ auto extension_size(const Length& length) {
 // half, and the candidate's position in the second. Matches are in order and do not overlap.
 using MatchList = dsl::Ptr<dsl::shared, dsl::u32, 8, dsl::Rate::warp>;
 
+// Where a block is written: bytes at any address.
+using BlockRoom = dsl::Ptr<dsl::global, dsl::u8, 1, dsl::Rate::warp>;
+
 // Writes to `dst`. `Input` is a pointer to the item's bytes, 16-byte aligned.
 template <class Input>
 class BlockWriter {
  public:
-  BlockWriter(dsl::Kernel& k, const Input& src, const WarpU32& size, const ItemRoom& dst)
+  BlockWriter(dsl::Kernel& k, const Input& src, const WarpU32& size, const BlockRoom& dst)
       : k_(k), src_(src), size_(size), dst_(dst), anchor_(k, 0), written_(k, 0) {}
 
   // Continues at `written` in the block and at `anchor`, the first uncoded byte, in the item.
@@ -71,7 +74,7 @@ class BlockWriter {
     });
   }
 
-  WarpU32 anchor() const { return *anchor_; }
+  WarpU32 anchor() const { return *anchor_; }          // after finish(): where the last literals begin
   WarpBool fits() const { return *written_ < size_; }  // the block is shorter than the item
   WarpU32 size_bytes() const { return *written_; }
 
@@ -185,7 +188,7 @@ class BlockWriter {
   dsl::Kernel& k_;
   Input src_;
   WarpU32 size_;
-  ItemRoom dst_;
+  BlockRoom dst_;
   WarpVar anchor_;   // first byte of the item that is not coded yet
   WarpVar written_;  // keeps growing when the block no longer fits
 };

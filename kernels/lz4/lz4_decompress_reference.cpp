@@ -6,6 +6,7 @@
 // everything that liblz4 accepts, with the same output, except offset 0, which liblz4 1.9.4 accepts against the format.
 #include "kernels/lz4/lz4_decompress_reference.hpp"
 
+#include <algorithm>
 #include <cstring>
 
 #include "kernels/lz4/lz4_format.hpp"
@@ -66,11 +67,14 @@ class Decoder {
     if (length < kNibbleMax) return true;
     while (ip_ < src_.size()) {
       const uint32_t byte = src_[ip_++];
-      length += byte;
+      length = std::min(length + byte, kLongestLength);
       if (byte != 255) return true;
     }
     return false;
   }
+
+  // longer than every block and every room
+  static constexpr uint32_t kLongestLength = 1u << 31;
 
   std::span<const uint8_t> src_;
   std::span<uint8_t> dst_;
@@ -80,11 +84,15 @@ class Decoder {
 
 }  // namespace
 
-DecompressedItem lz4_decompress_reference(std::span<const uint8_t> src, std::span<uint8_t> dst) {
-  if (src.size() > kMaxBlockBytes || dst.size() > kMaxBlockBytes) return {Lz4Status::item_too_large, 0};
+DecompressedItem lz4_decode_block_reference(std::span<const uint8_t> src, std::span<uint8_t> dst) {
   Decoder decoder(src, dst);
   const Lz4Status status = decoder.decode();
   return {status, status == Lz4Status::ok ? decoder.size_bytes() : 0};
+}
+
+DecompressedItem lz4_decompress_reference(std::span<const uint8_t> src, std::span<uint8_t> dst) {
+  if (src.size() > kMaxBlockBytes || dst.size() > kMaxBlockBytes) return {Lz4Status::item_too_large, 0};
+  return lz4_decode_block_reference(src, dst);
 }
 
 }  // namespace ptxkit::kernels

@@ -17,4 +17,7 @@ struct DecompressedItem {
 // outside `dst`.
 DecompressedItem lz4_decompress_reference(std::span<const uint8_t> src, std::span<uint8_t> dst);
 
+// The same without the limit of that kernel, for blocks below 2 GiB.
+DecompressedItem lz4_decode_block_reference(std::span<const uint8_t> src, std::span<uint8_t> dst);
+
 }  // namespace ptxkit::kernels

@@ -55,7 +55,7 @@ class SegmentedBlock {
  public:
   using Parser = WindowParser<ItemSource>;
 
-  SegmentedBlock(dsl::Kernel& k, const ItemSource& src, const BlockU32& size, const ItemRoom& dst,
+  SegmentedBlock(dsl::Kernel& k, const ItemSource& src, const BlockU32& size, const BlockRoom& dst,
                  const ChunkWorkspace& workspace)
       : k_(k),
         src_(src),
@@ -186,6 +186,8 @@ class SegmentedBlock {
 
   WarpBool fits() const { return *written_ < size_; }
   WarpU32 size_bytes() const { return *written_; }
+  // The number of the last literals; after finish(), in the first warp only.
+  WarpU32 last_literal_count() const { return size_ - writer_.anchor(); }
 
  private:
   static constexpr uint32_t kLaneMatches = kLanePositions / kMinMatch;
@@ -403,15 +405,60 @@ void copy_raw_by_cta(dsl::Kernel& k, const ItemSource& src, const ItemRoom& dst,
   for_each_thread(size - copied, [&](const LaneU32& i) { dst.at(copied + i).store(src.at(copied + i).load()); });
 }
 
+// The shared memory of a chunk compressor's CTA. A Compressor(kernel, source, size, block, workspace) has kTableWords,
+// the size of its table in words, which is cleared, and compress(needless). All warps call compress, even if `needless`
+// says that there is nothing to do.
+template <class Compressor>
+struct ChunkArrays {
+  explicit ChunkArrays(dsl::Kernel& k)
+      : table(k.shared<uint32_t, Compressor::kTableWords, 16>("table")),
+        lists(k.shared<uint32_t, kChunkWarps * kListWords, 16>("lists")),
+        records(k.shared<uint32_t, kChunkWarps * kRecordWords, 16>("records")),
+        scores(k.shared<uint8_t, kChunkTile, 16>("scores")) {}
+
+  static constexpr uint32_t kBytes = Compressor::kTableWords * sizeof(uint32_t) + kChunkWorkspaceBytes;
+
+  dsl::Span<dsl::shared, uint32_t, 16> table, lists, records;
+  dsl::Span<dsl::shared, uint8_t, 16> scores;
+};
+
+// Compresses the chunk `src` into `dst` with a CTA, all of whose threads call it. Calls as_zero() if all bytes are
+// zero, else as_block(block) if the block is shorter than the chunk, else as_raw(); all are uniform in the CTA.
+template <class Compressor, class Room, class AsZero, class AsBlock, class AsRaw>
+void compress_by_cta(dsl::Kernel& k, const ChunkArrays<Compressor>& arrays, const ItemSource& src, const BlockU32& size,
+                     const Room& dst, const AsZero& as_zero, const AsBlock& as_block, const AsRaw& as_raw) {
+  using namespace dsl;
+  const auto seen = arrays.lists.data().template at<1>();  // the first two words of a list are no entry
+  k.range(k.constant<u32>(0), Compressor::kTableWords / 4, kChunkThreads, [&](const auto& first) {
+    const LaneU32 zero(k.constant<u32>(0)), i = first + k.thread();
+    const auto clear = [&] { arrays.table.data().at(times<4>(i)).store_vector(std::array{zero, zero, zero, zero}); };
+    if (Compressor::kTableWords % (4 * kChunkThreads) == 0) {
+      clear();
+    } else {
+      k.if_(i < Compressor::kTableWords / 4, clear);
+    }
+  });
+  k.once_per_block([&] { seen.store(0); });
+  k.barrier();
+  constexpr u32 kPart = kMaxChunkBytes / kChunkWarps;
+  const auto part = times<kPart>(k.warp());
+  const WarpBool part_is_zero = is_all_zero(k, src.at(part), min(size - min(size, part), kPart));
+  k.once_per_warp([&] { k.if_(!part_is_zero, [&] { atomic_or(seen, 1, Order::relaxed, Scope::cta); }); });
+  k.barrier();
+  const WarpBool zero = shuffle(seen.load(), 0) == 0;
+
+  const ChunkWorkspace workspace{arrays.table.data(), arrays.lists.data(), arrays.scores.data(), arrays.records.data()};
+  SegmentedBlock block(k, src, size, dst, workspace);
+  Compressor(k, src, size, block, workspace).compress(zero);
+  k.if_(zero, as_zero).else_([&] { k.if_(block.fits(), [&] { as_block(block); }).else_(as_raw); });
+}
+
 // Defines a kernel with the parameters of Lz4CompressParameters and a CTA for each item. It handles zero items and
-// items that do not compress.
-// A Compressor(kernel, source, size, block, workspace) has kTableWords, the size of its table in words, which is
-// cleared, and compress(needless). All warps call compress, even if `needless` says that there is nothing to do. The
-// function computes the budget's shared memory.
+// items that do not compress. The function computes the budget's shared memory.
 template <class Compressor>
 dsl::KernelDefinition define_chunk_compressor(std::string_view name, dsl::Budget budget, uint32_t min_blocks) {
   using namespace dsl;
-  budget.shared_bytes = Compressor::kTableWords * sizeof(u32) + kChunkWorkspaceBytes;
+  budget.shared_bytes = ChunkArrays<Compressor>::kBytes;
   return define(
       KernelSpec{.name = std::string(name),
                  .block = kChunkThreads,
@@ -425,11 +472,7 @@ dsl::KernelDefinition define_chunk_compressor(std::string_view name, dsl::Budget
          Arg<"dst_sizes", Ptr<global, u32>> dst_sizes, Arg<"flags", Ptr<global, u8>> flags,
          Arg<"src_stride_16", u32> src_stride_16, Arg<"dst_stride_16", u32> dst_stride_16,
          Arg<"item_count", u32> item_count) {
-        const auto table = k.shared<u32, Compressor::kTableWords, 16>("table");
-        const auto lists = k.shared<u32, kChunkWarps * kListWords, 16>("lists");
-        const auto records = k.shared<u32, kChunkWarps * kRecordWords, 16>("records");
-        const auto scores = k.shared<u8, kChunkTile, 16>("scores");
-        const auto seen = lists.data().template at<1>();  // the first two words of a list are no entry
+        const ChunkArrays<Compressor> arrays(k);
         const auto item = k.block();
         k.return_if(item >= item_count);
         const auto size = src_sizes.within(item_count).at(item).load();
@@ -439,37 +482,17 @@ dsl::KernelDefinition define_chunk_compressor(std::string_view name, dsl::Budget
 
         WarpVar flag(k, static_cast<u32>(PageFlag::refused)), length(k, 0);
         k.if_((size <= kMaxChunkBytes) & fits_stride(size, src_stride_16) & fits_stride(size, dst_stride_16), [&] {
-          k.range(k.constant<u32>(0), Compressor::kTableWords / 4, kChunkThreads, [&](const auto& first) {
-            const LaneU32 zero(k.constant<u32>(0)), i = first + k.thread();
-            const auto clear = [&] { table.data().at(times<4>(i)).store_vector(std::array{zero, zero, zero, zero}); };
-            if (Compressor::kTableWords % (4 * kChunkThreads) == 0) {
-              clear();
-            } else {
-              k.if_(i < Compressor::kTableWords / 4, clear);
-            }
-          });
-          k.once_per_block([&] { seen.store(0); });
-          k.barrier();
-          constexpr u32 kPart = kMaxChunkBytes / kChunkWarps;
-          const auto part = times<kPart>(k.warp());
-          const WarpBool part_is_zero = is_all_zero(k, item_src.at(part), min(size - min(size, part), kPart));
-          k.once_per_warp([&] { k.if_(!part_is_zero, [&] { atomic_or(seen, 1, Order::relaxed, Scope::cta); }); });
-          k.barrier();
-          const WarpBool zero = shuffle(seen.load(), 0) == 0;
-
-          const ChunkWorkspace workspace{table.data(), lists.data(), scores.data(), records.data()};
-          SegmentedBlock block(k, item_src, size, item_dst, workspace);
-          Compressor(k, item_src, size, block, workspace).compress(zero);
-          k.if_(zero, [&] { flag = static_cast<u32>(PageFlag::zero); }).else_([&] {
-            k.if_(block.fits(), [&] {
-               flag = static_cast<u32>(PageFlag::compressed);
-               length = block.size_bytes();
-             }).else_([&] {
-              copy_raw_by_cta(k, item_src, item_dst, size);
-              flag = static_cast<u32>(PageFlag::incompressible);
-              length = size;
-            });
-          });
+          compress_by_cta(
+              k, arrays, item_src, size, item_dst, [&] { flag = static_cast<u32>(PageFlag::zero); },
+              [&](const SegmentedBlock& block) {
+                flag = static_cast<u32>(PageFlag::compressed);
+                length = block.size_bytes();
+              },
+              [&] {
+                copy_raw_by_cta(k, item_src, item_dst, size);
+                flag = static_cast<u32>(PageFlag::incompressible);
+                length = size;
+              });
         });
         mark_block(k, Mark::status, *flag);
         k.once_per_block([&] {

@@ -43,6 +43,7 @@ class Context {
   const DeviceInfo& info() const { return info_; }
   const Driver& driver() const { return *driver_; }
   const Api& api() const { return driver_->api(); }
+  CuContext handle() const { return context_; }
   // Free device memory. The call waits for the device: callers that need it repeatedly must keep account themselves. If
   // the driver lacks the call, the whole memory of the device.
   Result<size_t> free_memory_bytes() const;

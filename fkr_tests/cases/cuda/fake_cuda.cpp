@@ -54,6 +54,7 @@ struct Stream {
   std::deque<std::function<int()>> work;
   std::optional<Graph> capture;  // during a capture, takes the launches; every other call is an error
   size_t done = 0;
+  void* context = nullptr;
   size_t put() const { return done + work.size(); }
   // Runs all work, or the work that was put on the stream before `until`.
   int run(size_t until = ~size_t{0}) {
@@ -387,7 +388,9 @@ int cuStreamCreate(void** stream, unsigned flags) {
   ENTER();
   if (flags != 1) return 1;  // a stream that synchronises with the default stream is an error here
   ++fake_cuda_state()->streams;
-  *stream = new Stream;
+  auto* const made = new Stream;
+  made->context = &contexts[std::max(current_device, 0)];
+  *stream = made;
   return 0;
 }
 int cuStreamDestroy_v2(void* stream) {
@@ -400,6 +403,11 @@ int cuStreamSynchronize(void* stream) {
   ENTER();
   NOT_WHILE_CAPTURING(stream);
   return stream_of(stream)->run();
+}
+int cuStreamGetCtx(void* stream, void** context) {
+  ENTER();
+  *context = stream_of(stream)->context;
+  return 0;
 }
 int cuStreamQuery(void* stream) {
   ENTER();

@@ -155,7 +155,7 @@ TEST(KernelFacts, EveryTextHasACostThatParses) {
     ASSERT_TRUE(cost) << cost.error().message();
     if (image.name.starts_with("lz77_") && image.name != kLz77Decode) return;  // each thread handles a position
     // A warp or a CTA handles an item's bytes.
-    const bool takes_pages = image.name.ends_with("_page") || image.name == kLz4Decompress ||
+    const bool takes_pages = image.name.ends_with("_page") || image.name.ends_with("_decompress") ||
                              image.name.starts_with("demux_") || image.name == kBwtBitonic;
     const uint32_t threads = works_as_cta(image) ? image.block_threads : 32;
     EXPECT_EQ(*cost->thread_count(takes_pages ? kMaxPageBytes : kMaxChunkBytes), threads);

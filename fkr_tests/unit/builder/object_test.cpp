@@ -46,6 +46,17 @@ void expect_trap(const Body& body, InRelease released = InRelease::faults) {
 
 // --- every kind of access ---
 
+TEST(Objects, OfAPointerFromANumber) {
+  expect_trap(
+      [](Kernel& k, const InWords& in, const OutWords& out) {
+        const auto object = at_address<read_only, u64>(in.data().address()).align_down<8>().within(63);
+        next_line_leaves();
+        const auto x = object.at(k.thread()).load();
+        out.store(k.thread(), x);
+      },
+      InRelease::unseen);
+}
+
 TEST(Objects, Loads) {
   expect_trap([](Kernel& k, const InWords& in, const OutWords& out) {
     next_line_leaves();

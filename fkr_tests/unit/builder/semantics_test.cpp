@@ -411,6 +411,27 @@ TEST(Semantics, APointerChosenBetweenTwo) {
   }
 }
 
+// Addresses that the kernel computes. What align_down gives is aligned for any address, so vectors may be read there.
+TEST(Semantics, PointersFromNumbers) {
+  const auto& [a, b] = pairs();
+  for (const EmitOptions& emission : kEveryEmission) {
+    const Ran ran = run(
+        [](Kernel& k, const InWords& in_a, const InWords&, const OutWords& out) {
+          const auto number = in_a.data().address() + zext<u64>(k.thread() * 8 + 5);
+          const auto in = at_address<read_only, u8>(number);
+          const auto [low, high] = in.template align_down<8>().template as<u32>().template load_vector<2>();
+          const auto to = at_address<global, u64>(out.data().address()).template align_down<8>();
+          to.at(k.thread()).store(zext<u64>(low ^ high) << 8 | zext<u64>(in.load()));
+        },
+        a, b, {.emit = emission});
+    ASSERT_THAT(ran.report, IsEmpty());
+    for (size_t i = 0; i < a.size(); ++i) {
+      const u64 folded = static_cast<u32>(a[i] ^ a[i] >> 32);
+      EXPECT_EQ(ran.out[i], folded << 8 | (a[i] >> 40 & 0xff)) << i;
+    }
+  }
+}
+
 TEST(Semantics, VectorsAndSlices) {
   const Words& a = pairs().first;
   const Ran ran = run(

@@ -1,0 +1,114 @@
+// DeviceBatches on the fake driver, which shows what is called, and on the driver that emulates the kernels.
+#include "runtime/library/device_batches.hpp"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "fkr_tests/cases/cuda/fake_gpu.hpp"
+#include "fkr_tests/cases/device_batches.hpp"
+#include "runtime/driver/graph.hpp"
+
+namespace ptxkit::library {
+namespace {
+
+using ::testing::HasSubstr;
+
+constexpr DeviceAddress kSomewhere = 4096;
+
+BatchDecompression decompression(uint64_t item_count) {
+  return {.inputs = kSomewhere,
+          .input_bytes = kSomewhere,
+          .output_capacities = kSomewhere,
+          .output_bytes = kSomewhere,
+          .item_count = item_count,
+          .outputs = kSomewhere,
+          .statuses = kSomewhere};
+}
+
+class Batches : public testing::FakeGpu {};
+
+TEST_F(Batches, NothingIsCalledButTheLaunchOnTheCallersStream) {
+  const auto batches = DeviceBatches::open(0, FAKE_CUDA).value();
+  const driver::ContextPointer here = context();
+  const driver::Stream stream = driver::Stream::create(here).value();
+  state_.calls.clear();
+  ASSERT_TRUE(batches.decompress(decompression(5), stream.handle()));
+  EXPECT_EQ(state_.calls,
+            (std::map<std::string, int>{{"cuCtxSetCurrent", 2}, {"cuStreamGetCtx", 1}, {"cuLaunchKernel", 1}}));
+  EXPECT_EQ(state_.streams_of["cuLaunchKernel"], std::set<void*>{stream.handle()});
+}
+
+TEST_F(Batches, TheDefaultStreamsAreTaken) {
+  const auto batches = DeviceBatches::open(0, FAKE_CUDA).value();
+  for (const uintptr_t number : {0, 1, 2}) {
+    auto* const handle = reinterpret_cast<StreamHandle>(number);
+    ASSERT_TRUE(batches.decompress(decompression(1), handle));
+    EXPECT_TRUE(state_.streams_of["cuLaunchKernel"].contains(handle));
+  }
+}
+
+TEST_F(Batches, AStreamThatIsCapturedTakesThem) {
+  const auto batches = DeviceBatches::open(0, FAKE_CUDA).value();
+  const driver::ContextPointer here = context();
+  const driver::Stream stream = driver::Stream::create(here).value();
+  ASSERT_TRUE(driver::Graph::begin(stream));
+  const auto done = batches.decompress(decompression(5), stream.handle());
+  ASSERT_TRUE(done) << done.error().message();
+  const auto graph = driver::Graph::end(here, stream, std::nullopt);
+  ASSERT_TRUE(graph) << graph.error().message();
+  EXPECT_TRUE(graph->launch(stream));
+  EXPECT_TRUE(stream.wait());
+}
+
+TEST_F(Batches, AStreamOfAnotherDeviceIsRefused) {
+  state_.device_count = 2;
+  const auto batches = DeviceBatches::open(0, FAKE_CUDA).value();
+  const auto other = driver::Context::create(driver::Driver::open(FAKE_CUDA).value(), 1).value();
+  const driver::Stream stream = driver::Stream::create(other).value();
+  const auto done = batches.decompress(decompression(1), stream.handle());
+  ASSERT_FALSE(done);
+  EXPECT_THAT(done.error().message(), HasSubstr("expected a stream of device 0, found one of another context"));
+  EXPECT_EQ(state_.calls["cuLaunchKernel"], 0);
+}
+
+TEST_F(Batches, WithoutItemsNothingIsLaunched) {
+  const auto batches = DeviceBatches::open(0, FAKE_CUDA).value();
+  ASSERT_TRUE(batches.decompress({}, nullptr));
+  EXPECT_EQ(state_.calls["cuLaunchKernel"], 0);
+}
+
+TEST_F(Batches, ArgumentsThatCannotBeRightAreRefused) {
+  const auto batches = DeviceBatches::open(0, FAKE_CUDA).value();
+  const auto error_of = [&](const std::function<void(BatchDecompression&)>& change) {
+    BatchDecompression batch = decompression(1);
+    change(batch);
+    const auto done = batches.decompress(batch, nullptr);
+    return done ? std::string() : done.error().message();
+  };
+  EXPECT_EQ(error_of([](auto&) {}), "");
+  EXPECT_EQ(error_of([](auto& batch) { batch.output_bytes = batch.statuses = 0; }), "");
+  EXPECT_THAT(error_of([](auto& batch) { batch.inputs = 0; }),
+              HasSubstr("inputs: expected an array in device memory, found null"));
+  EXPECT_THAT(error_of([](auto& batch) { batch.input_bytes = 0; }), HasSubstr("input_bytes: expected an array"));
+  EXPECT_THAT(error_of([](auto& batch) { batch.outputs = 0; }), HasSubstr("outputs: expected an array"));
+  EXPECT_THAT(error_of([](auto& batch) { batch.output_capacities = 0; }),
+              HasSubstr("output_capacities: expected an array"));
+  EXPECT_THAT(error_of([](auto& batch) { batch.inputs = 4100; }),
+              HasSubstr("inputs: expected an address aligned to 8 bytes, found 0x1004"));
+  EXPECT_THAT(error_of([](auto& batch) { batch.statuses = 4098; }),
+              HasSubstr("statuses: expected an address aligned to 4 bytes, found 0x1002"));
+  EXPECT_THAT(error_of([](auto& batch) { batch.item_count = uint64_t{1} << 31; }),
+              HasSubstr("item_count: expected at most 2147483647, found 2147483648"));
+  EXPECT_THAT(error_of([](auto& batch) { batch.framing = static_cast<Framing>(77); }), HasSubstr("found 77"));
+  EXPECT_THAT(DeviceBatches::open(3, FAKE_CUDA).error().message(), HasSubstr("there is no device 3"));
+}
+
+TEST(EmulatedBatches, ItemsComeBack) {
+  const auto opened = DeviceBatches::open(0, EMULATED_CUDA);
+  ASSERT_TRUE(opened) << opened.error().message();
+  const auto here = driver::Context::create(driver::Driver::open(EMULATED_CUDA).value(), 0).value();
+  testing::expect_items_come_back(*opened, here, {1, 100, 4096, 10'000});
+}
+
+}  // namespace
+}  // namespace ptxkit::library

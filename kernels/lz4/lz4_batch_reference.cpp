@@ -1,0 +1,40 @@
+// Items of a batch, one at a time: the framing here, the blocks by the references of the other LZ4 kernels.
+#include "kernels/lz4/lz4_batch_reference.hpp"
+
+#include <algorithm>
+
+#include "kernels/lz4/lz4_decompress_reference.hpp"
+
+namespace ptxkit::kernels {
+namespace {
+
+constexpr BatchItem failed(BatchStatus status) { return {status, 0}; }
+
+uint32_t little_endian(std::span<const uint8_t> bytes) {
+  return bytes[0] | bytes[1] << 8 | bytes[2] << 16 | uint32_t{bytes[3]} << 24;
+}
+
+// `is_whole`: the block has to fill `dst`.
+BatchItem decode(std::span<const uint8_t> block, std::span<uint8_t> dst, bool is_whole) {
+  const DecompressedItem item = lz4_decode_block_reference(block, dst);
+  if (is_whole && (item.status != Lz4Status::ok || item.size_bytes != dst.size())) {
+    return failed(BatchStatus::cannot_decompress);
+  }
+  if (item.status == Lz4Status::output_overrun) return failed(BatchStatus::output_too_small);
+  if (item.status != Lz4Status::ok) return failed(BatchStatus::cannot_decompress);
+  return {BatchStatus::ok, item.size_bytes};
+}
+
+}  // namespace
+
+BatchItem lz4_batch_decompress_reference(std::span<const uint8_t> src, std::span<uint8_t> dst, BatchFraming framing) {
+  if (src.size() > kMaxBatchCodedBytes) return failed(BatchStatus::too_large);
+  dst = dst.first(std::min<size_t>(dst.size(), kMaxBatchRawBytes));
+  if (framing == BatchFraming::raw) return decode(src, dst, false);
+  if (src.size() < 4) return failed(BatchStatus::cannot_decompress);
+  const uint32_t raw_bytes = little_endian(src);
+  if (raw_bytes > dst.size()) return failed(BatchStatus::output_too_small);
+  return decode(src.subspan(4), dst.first(raw_bytes), true);
+}
+
+}  // namespace ptxkit::kernels

@@ -1,0 +1,23 @@
+// The launches that a call of DeviceBatches is made of, and its checks of the arguments that the host can see.
+#pragma once
+
+#include <string_view>
+#include <vector>
+
+#include "kernels/abi.hpp"
+#include "runtime/driver/launch_contract.hpp"
+#include "runtime/library/device_batches.hpp"
+
+namespace ptxkit::library {
+
+struct BatchLaunch {
+  std::string_view kernel;
+  kernels::LaunchShape shape;
+  uint32_t grid_blocks;
+  std::vector<driver::LaunchArgument> arguments;
+};
+
+// The launches of a batch in order; none for a batch without items. Error: an argument that cannot be right.
+Result<std::vector<BatchLaunch>> launches_of(const BatchDecompression& batch);
+
+}  // namespace ptxkit::library

@@ -1,0 +1,77 @@
+#include "runtime/library/device_batches.hpp"
+
+#include <map>
+
+#include <fmt/format.h>
+
+#include "kernels/images.hpp"
+#include "runtime/driver/context.hpp"
+#include "runtime/library/batch_launches.hpp"
+
+namespace ptxkit::library {
+
+struct DeviceBatches::State {
+  driver::ContextPointer context;
+  std::map<std::string_view, driver::Kernel> kernels;
+
+  // Error: the stream belongs to another device or context. The driver makes the handles of default streams belong to
+  // the context that is current, and may lack the call.
+  Result<void> check(driver::CuStream stream) const {
+    if (reinterpret_cast<uintptr_t>(stream) <= kStreamPerThread || context->api().stream_get_context == nullptr) {
+      return {};
+    }
+    if (auto current = context->make_current(); !current) return current;
+    driver::CuContext of_stream = nullptr;
+    const int status = context->api().stream_get_context(stream, &of_stream);
+    if (auto good = context->check(status, "cuStreamGetCtx"); !good) return good;
+    if (of_stream == context->handle()) return {};
+    return fail(fmt::format("expected a stream of device {}, found one of another context", context->info().ordinal),
+                context->info().name, "create the stream on the device that the batches were opened for");
+  }
+
+  Result<void> submit(const Result<std::vector<BatchLaunch>>& launches, StreamHandle handle) const {
+    if (!launches) return tl::unexpected(launches.error());
+    auto* const stream = static_cast<driver::CuStream>(handle);
+    if (auto good = check(stream); !good) return good;
+    for (const BatchLaunch& launch : *launches) {
+      auto done =
+          kernels.at(launch.kernel).launch_on(stream, launch.grid_blocks, launch.shape.block_threads, launch.arguments);
+      if (!done) return done;
+    }
+    return {};
+  }
+
+ private:
+  static constexpr uintptr_t kStreamPerThread = 2;  // CU_STREAM_PER_THREAD; null and 1 are the legacy stream
+};
+
+DeviceBatches::DeviceBatches(std::unique_ptr<State> state) : state_(std::move(state)) {}
+DeviceBatches::DeviceBatches(DeviceBatches&&) noexcept = default;
+DeviceBatches& DeviceBatches::operator=(DeviceBatches&&) noexcept = default;
+DeviceBatches::~DeviceBatches() = default;
+
+Result<DeviceBatches> DeviceBatches::open(int device, const std::string& cuda_library) {
+  auto driver = driver::Driver::open(cuda_library);
+  if (!driver) return tl::unexpected(driver.error().error);
+  auto context = driver::Context::create(std::move(*driver), device);
+  if (!context) return tl::unexpected(context.error());
+  auto state = std::make_unique<State>();
+  state->context = *context;
+  const auto& info = (*context)->info();
+  for (const std::string_view name : {kernels::kLz4BatchDecompress}) {
+    const kernels::KernelImage* const image = kernels::find_kernel_image(name, info.major, info.minor);
+    if (image == nullptr) {
+      return fail(fmt::format("there is no image of kernel {} for sm_{}{}", name, info.major, info.minor), info.name);
+    }
+    auto kernel = driver::Kernel::load(*context, *image);
+    if (!kernel) return tl::unexpected(kernel.error());
+    state->kernels.emplace(name, std::move(*kernel));
+  }
+  return DeviceBatches(std::move(state));
+}
+
+Result<void> DeviceBatches::decompress(const BatchDecompression& batch, StreamHandle stream) const {
+  return state_->submit(launches_of(batch), stream);
+}
+
+}  // namespace ptxkit::library
