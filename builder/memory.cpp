@@ -126,10 +126,23 @@ llvm::Value* distance_of(Trace::State& s, Scalar index_type, u64 scale, llvm::Va
 
 Value Trace::parameter(size_t index) { return {state_->function->getArg(static_cast<unsigned>(index)), 0}; }
 
-Place Trace::place_at(Space space, Value address, Where where) {
+Place Trace::place_at(Space space, Value address, size_t align, Where where) {
   State& s = *state_;
   s.at(where);
-  return {s.value(s.b.CreateIntToPtr(s.node(address, where), s.b.getPtrTy(address_space_of(space))))};
+  llvm::Value* number = s.node(address, where);
+  if (align > 1) {
+    // Inline PTX, since LLVM would remove a mask that a test before it makes redundant, and with it the proof of the
+    // alignment in the PTX.
+    llvm::Type* const u64_type = s.b.getInt64Ty();
+    const std::string text = "and.b64 $0, $1, -" + std::to_string(align) + ";";
+    llvm::CallInst* const masked = s.b.CreateCall(
+        llvm::InlineAsm::get(llvm::FunctionType::get(u64_type, {u64_type}, false), text, "=l,l", false), {number});
+    masked->setDoesNotAccessMemory();
+    masked->setDoesNotThrow();
+    masked->addFnAttr(llvm::Attribute::WillReturn);
+    number = masked;
+  }
+  return {s.value(s.b.CreateIntToPtr(number, s.b.getPtrTy(address_space_of(space))))};
 }
 
 Place Trace::offset(Space space, const Place& place, Scalar index_type, u64 scale, Value index, Where where) {

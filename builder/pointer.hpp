@@ -259,14 +259,15 @@ class [[nodiscard]] Ptr {
   Place place_;
 };
 
-// The pointer to elements of T at `address`, a u64 that the kernel loaded or computed. Nothing is known of its
-// alignment, which align_down and assume_aligned give it, or of its object, which `within` gives it.
-template <Space S, class T, DeviceOperand A>
+// The pointer to elements of T at `address`, a u64 that the kernel loaded or computed, rounded down to a multiple of
+// Align. Nothing is known of its object, which `within` gives it.
+template <Space S, class T, size_t Align = 1, DeviceOperand A>
 auto at_address(const A& address, Where where = Where::current()) {
   static_assert(S == Space::global || S == Space::read_only, "only global memory is reached by addresses from memory");
   static_assert(std::is_same_v<ValueType<A>, u64>, "an address is a u64");
   const Expr<u64, kRateOf<A>> number(address);
-  return Ptr<S, T, 1, kRateOf<A>>(number.trace(), number.trace().place_at(S, number.value(), where));
+  static_assert(detail::is_power_of_two(Align) && Align <= kMaxAlign, "at_address takes 1, 2, 4, 8 or 16");
+  return Ptr<S, T, Align, kRateOf<A>>(number.trace(), number.trace().place_at(S, number.value(), Align, where));
 }
 
 // condition ? a : b for pointers of one type; in checked builds with the object of the one chosen.

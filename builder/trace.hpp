@@ -115,7 +115,8 @@ class Trace {
   Value parameter(size_t index);  // the pointer or scalar with that index
 
   // Places. An index is extended to the width of the space's addresses by its sign, then multiplied by `scale` bytes.
-  Place place_at(Space space, Value address, Where where);  // the place with a u64 address, of no known object
+  // The place with a u64 address, rounded down to `align`, of no known object.
+  Place place_at(Space space, Value address, size_t align, Where where);
   Place offset(Space space, const Place& place, Scalar index_type, u64 scale, Value index, Where where);
   Place offset(Space space, const Place& place, i64 byte_offset, Where where);
   Place align_down(Space space, const Place& place, size_t align, Where where);

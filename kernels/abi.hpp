@@ -19,6 +19,10 @@ inline constexpr std::string_view kLz4CompressHigh = "lz4_compress_high";
 inline constexpr std::string_view kLz4MatchPage = "lz4_match_page";
 inline constexpr std::string_view kLz4EncodePage = "lz4_encode_page";
 inline constexpr std::string_view kLz4Decompress = "lz4_decompress";
+inline constexpr std::string_view kLz4BatchCompressPage = "lz4_batch_compress_page";
+inline constexpr std::string_view kLz4BatchCompressChunk = "lz4_batch_compress_chunk";
+inline constexpr std::string_view kLz4BatchPlan = "lz4_batch_plan";
+inline constexpr std::string_view kLz4BatchJoin = "lz4_batch_join";
 inline constexpr std::string_view kLz4BatchDecompress = "lz4_batch_decompress";
 inline constexpr std::string_view kZeroPage = "zero_page";
 
@@ -46,6 +50,8 @@ struct LaunchShape {
 inline constexpr LaunchShape kLz4CompressPageShape{.block_threads = 128, .items_per_block = 4};
 inline constexpr LaunchShape kLz4CompressChunkShape{.block_threads = 256, .items_per_block = 1};
 inline constexpr LaunchShape kLz4DecompressShape{.block_threads = 64, .items_per_block = 2};
+inline constexpr LaunchShape kLz4BatchPlanShape{.block_threads = 128, .items_per_block = 4};
+inline constexpr LaunchShape kLz4BatchJoinShape{.block_threads = 256, .items_per_block = 1};
 inline constexpr LaunchShape kZeroPageShape{.block_threads = 128, .items_per_block = 4};
 
 // The result of a compressor or of `zero_page` for an item.
@@ -151,12 +157,49 @@ enum class BatchStatus : uint32_t {
   invalid_value = 10,      // the address of an item or of its room that is not empty is null
   cannot_decompress = 12,  // the encoding is malformed
   output_too_small = 15,   // the item decodes to more than its capacity
+  misaligned = 17,         // the address of an item to compress is no multiple of 16
   too_large = 18,          // the item is larger than the kernel's limit, or than the call says
 };
 
 // The most that an item of a batch may have decoded, LZ4_MAX_INPUT_SIZE, and coded.
 inline constexpr uint32_t kMaxBatchRawBytes = 0x7E000000;
 inline constexpr uint32_t kMaxBatchCodedBytes = 0x7FFFFFFF;
+
+// What is known of a chunk of an item that has several: its encoding in its slot, and where the parts of that go.
+struct Lz4BatchRecord {
+  uint32_t coded_bytes;          // of its block in the slot; 0: the chunk is all literals
+  uint32_t last_literal_count;   // of the block
+  uint32_t unused[2];            // so that four words at a time are aligned
+  uint32_t first_literal_count;  // of the block
+  uint32_t body_at;              // where what follows the first literals goes, after the item's header
+  uint32_t run_begin;            // where the literals that end with the first ones of the block begin in the item
+  uint32_t shift;                // what to add to the position in the item of a literal after the block's last match
+};
+
+// Parameters of the kernels that compress batches: `lz4_batch_compress_page` in kLz4CompressPageShape for item_count
+// items, then `lz4_batch_compress_chunk` in kLz4CompressChunkShape for item_count * chunks_per_item, `lz4_batch_plan`
+// in kLz4BatchPlanShape for item_count, `lz4_batch_join` in kLz4BatchJoinShape for item_count * chunks_per_item. The
+// second may be left out if max_input_bytes <= kMaxPageBytes, the last two if it is <= kMaxChunkBytes. Item i is the
+// input_bytes[i] bytes at inputs[i], a multiple of 16, and is encoded at outputs[i], where
+// lz4_batch_bound(input_bytes[i]) bytes may be written. Reads are aligned: up to fifteen bytes after an item, to the
+// next multiple of 16, are read and ignored. Unless max_input_bytes <= kMaxChunkBytes, `slots` has kMaxChunkBytes and
+// `chunk_records` one element for each chunk of each item: chunk c of item i is number i * chunks_per_item + c.
+struct Lz4BatchCompressParameters {
+  uint64_t inputs;           // const u64*, addresses
+  uint64_t input_bytes;      // const u64*
+  uint64_t outputs;          // const u64*, addresses
+  uint64_t output_bytes;     // u64*
+  uint64_t statuses;         // u32*, BatchStatus, or null
+  uint64_t chunk_records;    // Lz4BatchRecord*, 16-byte aligned
+  uint64_t slots;            // u8*, 16-byte aligned
+  uint32_t max_input_bytes;  // at most kMaxBatchRawBytes; a larger item is an error of that item
+  uint32_t chunks_per_item;  // of an item of max_input_bytes; at least 1
+  uint32_t framing;          // BatchFraming
+  uint32_t item_count;
+};
+
+// The most that an item of `raw_bytes` takes, header and all.
+constexpr uint64_t lz4_batch_bound(uint64_t raw_bytes) { return raw_bytes + raw_bytes / 255 + 16; }
 
 // Parameters of `lz4_batch_decompress`, in kLz4DecompressShape, which decodes item i, input_bytes[i] bytes at
 // inputs[i], into at most output_capacities[i] bytes at outputs[i] (of a larger capacity, kMaxBatchRawBytes). Neither

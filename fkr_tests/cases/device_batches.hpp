@@ -1,6 +1,7 @@
 // Batches through DeviceBatches on any driver, each item in memory of its own.
 #pragma once
 
+#include <algorithm>
 #include <span>
 #include <vector>
 
@@ -47,37 +48,64 @@ class BatchMemory {
   std::vector<driver::DeviceMemory> memories_;
 };
 
-// Blocks of liblz4, of items of these sizes.
+// Compresses items of these sizes and takes them back, on the stream `handle`.
 inline void expect_items_come_back(const library::DeviceBatches& batches, const driver::ContextPointer& context,
-                                   const std::vector<uint32_t>& item_sizes) {
+                                   const std::vector<uint32_t>& item_sizes, library::Framing framing,
+                                   library::StreamHandle handle) {
   BatchMemory memory(context);
   std::vector<Bytes> raws;
-  std::vector<uint64_t> inputs, input_bytes, outputs, capacities;
+  std::vector<uint64_t> inputs, input_bytes, packed, outputs;
+  uint64_t largest = 0;
+  for (const uint32_t size : item_sizes) largest = std::max<uint64_t>(largest, size);
+  const auto needed = library::DeviceBatches::requirements(largest, item_sizes.size(), framing).value();
   for (const uint32_t size : item_sizes) {
-    raws.push_back(matchable_bytes(size, size));
-    Bytes block(static_cast<size_t>(LZ4_compressBound(static_cast<int>(size))));
-    block.resize(static_cast<size_t>(LZ4_compress_default(reinterpret_cast<const char*>(raws.back().data()),
-                                                          reinterpret_cast<char*>(block.data()), static_cast<int>(size),
-                                                          static_cast<int>(block.size()))));
-    inputs.push_back(memory.upload(block));
-    input_bytes.push_back(block.size());
+    raws.push_back(size % 3 == 0 ? random_bytes(size, size) : matchable_bytes(size, size));
+    Bytes padded = raws.back();
+    padded.resize((size + needed.input_alignment - 1) / needed.input_alignment * needed.input_alignment);
+    inputs.push_back(memory.upload(padded));
+    input_bytes.push_back(size);
+    packed.push_back(memory.upload(Bytes(needed.output_bytes_bound)));
     outputs.push_back(memory.upload(Bytes(size)));
-    capacities.push_back(size);
   }
-  library::BatchDecompression batch;
-  batch.inputs = memory.upload(inputs);
-  batch.input_bytes = memory.upload(input_bytes);
-  batch.output_capacities = memory.upload(capacities);
-  batch.output_bytes = memory.upload(std::vector<uint64_t>(raws.size()));
-  batch.item_count = raws.size();
-  batch.outputs = memory.upload(outputs);
-  batch.statuses = memory.upload(std::vector<int32_t>(raws.size(), -1));
-  const auto done = batches.decompress(batch, memory.stream().handle());
-  ASSERT_TRUE(done) << done.error().message();
-  EXPECT_EQ(memory.download<uint64_t>(batch.output_bytes, raws.size()), capacities);
-  EXPECT_EQ(memory.download<int32_t>(batch.statuses, raws.size()), std::vector<int32_t>(raws.size()));
+  library::BatchCompression there;
+  there.inputs = memory.upload(inputs);
+  there.input_bytes = memory.upload(input_bytes);
+  there.max_input_bytes = largest;
+  there.item_count = raws.size();
+  there.temp_bytes = needed.temp_bytes;
+  if (needed.temp_bytes != 0) there.temp = memory.upload(Bytes(needed.temp_bytes));
+  there.outputs = memory.upload(packed);
+  there.output_bytes = memory.upload(std::vector<uint64_t>(raws.size()));
+  there.statuses = memory.upload(std::vector<int32_t>(raws.size(), -1));
+  there.framing = framing;
+  library::BatchDecompression back;
+  back.inputs = there.outputs;
+  back.input_bytes = there.output_bytes;
+  back.output_capacities = there.input_bytes;
+  back.output_bytes = memory.upload(std::vector<uint64_t>(raws.size()));
+  back.item_count = raws.size();
+  back.outputs = memory.upload(outputs);
+  back.framing = framing;
+  back.statuses = memory.upload(std::vector<int32_t>(raws.size(), -1));
+  for (const auto& done : {batches.compress(there, handle), batches.decompress(back, handle)}) {
+    ASSERT_TRUE(done) << done.error().message();
+  }
+  ASSERT_EQ(context->api().stream_synchronize(static_cast<driver::CuStream>(handle)), 0);
+  const std::vector<int32_t> good(raws.size());
+  EXPECT_EQ(memory.download<int32_t>(there.statuses, raws.size()), good);
+  EXPECT_EQ(memory.download<int32_t>(back.statuses, raws.size()), good);
+  EXPECT_EQ(memory.download<uint64_t>(back.output_bytes, raws.size()), input_bytes);
+  const auto sizes = memory.download<uint64_t>(there.output_bytes, raws.size());
   for (size_t i = 0; i < raws.size(); ++i) {
     EXPECT_TRUE(memory.download<uint8_t>(outputs[i], raws[i].size()) == raws[i]) << i;
+    if (framing != library::Framing::raw) continue;
+    const Bytes block = memory.download<uint8_t>(packed[i], sizes[i]);
+    Bytes by_liblz4(raws[i].size());
+    EXPECT_EQ(
+        LZ4_decompress_safe(reinterpret_cast<const char*>(block.data()), reinterpret_cast<char*>(by_liblz4.data()),
+                            static_cast<int>(block.size()), static_cast<int>(by_liblz4.size())),
+        static_cast<int>(raws[i].size()));
+    EXPECT_TRUE(by_liblz4 == raws[i]) << i;
   }
 }
 

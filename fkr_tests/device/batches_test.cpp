@@ -11,7 +11,15 @@ TEST(DeviceBatches, ItemsComeBack) {
   PTXKIT_REQUIRE_DEVICE();
   const auto batches = library::DeviceBatches::open();
   ASSERT_TRUE(batches) << batches.error().message();
-  testing::expect_items_come_back(*batches, *testing::device(), {1, 100, 4096, 10'000});
+  const driver::ContextPointer& device = *testing::device();
+  const driver::Stream stream = driver::Stream::create(device).value();
+  for (const library::Framing framing : {library::Framing::raw, library::Framing::numcodecs}) {
+    for (void* const handle : {static_cast<void*>(nullptr), static_cast<void*>(stream.handle())}) {
+      testing::expect_items_come_back(*batches, device, {1, 100, 4095, 4096}, framing, handle);
+      testing::expect_items_come_back(*batches, device, {1, 12, 13, 4098, 65'535, 65'536}, framing, handle);
+      testing::expect_items_come_back(*batches, device, {5, 65'537, 140'000}, framing, handle);
+    }
+  }
 }
 
 }  // namespace

@@ -4,6 +4,7 @@
 
 #include "fkr_tests/cases/bwt_cases.hpp"
 #include "fkr_tests/cases/transforms.hpp"
+#include "kernels/lz4/lz4_batch_reference.hpp"
 #include "kernels/lz4/lz4_compress_reference.hpp"
 #include "kernels/lz77/lz77_reference.hpp"
 #include "kernels/pages/zero_page_reference.hpp"
@@ -165,6 +166,51 @@ void EveryKernel::lz4_batches() {
   EXPECT_TRUE(found.at("outputs") == twice);
 }
 
+// Of items of one chunk, which need neither records nor slots, then of two items of two chunks.
+void EveryKernel::lz4_batch_compressors() {
+  const auto call = [&](std::string_view kernel, const LaunchShape& shape, const std::vector<Bytes>& raws,
+                        const Bytes& records, const Bytes& slots, const std::set<std::string_view>& by_content) {
+    const auto item_bytes = static_cast<uint32_t>(raws[0].size());
+    const uint32_t chunks = std::max(1u, item_bytes / kMaxChunkBytes);
+    const uint32_t grid =
+        kernel == kLz4BatchPlan || kernel == kLz4BatchCompressPage ? shape.grid_blocks(2) : 2 * chunks;
+    const std::vector<Bytes> rooms(2, Bytes(lz4_batch_bound(item_bytes)));
+    return run(
+        kernel, grid, {2 * item_bytes, 2},
+        {KernelArgument::addresses(raws), double_words({item_bytes, item_bytes}), KernelArgument::addresses(rooms),
+         room(), room(), records.empty() ? room() : KernelArgument::input(records),
+         slots.empty() ? room() : KernelArgument::input(slots), KernelArgument::number(item_bytes),
+         KernelArgument::number(chunks), KernelArgument::number(0), KernelArgument::number(2)},
+        by_content);
+  };
+  const auto expect_block = [&](Bytes room, size_t size, const Bytes& raw) {
+    room.resize(size);
+    Bytes back(raw.size());
+    EXPECT_EQ(lz4_batch_decompress_reference(room, back, BatchFraming::raw).size_bytes, raw.size());
+    EXPECT_TRUE(back == raw);
+  };
+  const std::set<std::string_view> temporary = {"chunk_records", "slots"};
+  for (const auto& [kernel, size] :
+       {std::pair(kLz4BatchCompressPage, kMaxPageBytes), std::pair(kLz4BatchCompressChunk, kMaxChunkBytes)}) {
+    const Bytes raw = lz4_input(size);
+    const LaunchShape& shape = size == kMaxPageBytes ? kLz4CompressPageShape : kLz4CompressChunkShape;
+    const auto found = call(kernel, shape, {raw, raw}, {}, {}, temporary);
+    uint64_t coded_bytes = 0;
+    std::memcpy(&coded_bytes, found.at("output_bytes").data(), sizeof coded_bytes);
+    expect_block(found.at("outputs"), coded_bytes, raw);
+  }
+  const Bytes raw = matchable_bytes(2 * kMaxChunkBytes, 1);
+  const auto encoded = call(kLz4BatchCompressChunk, kLz4CompressChunkShape, {raw, raw}, {}, {},
+                            {"output_bytes", "statuses", "outputs", "slots", "chunk_records"});
+  const auto planned = call(kLz4BatchPlan, kLz4BatchPlanShape, {raw, raw}, encoded.at("chunk_records"),
+                            encoded.at("slots"), {"chunk_records", "slots"});
+  const auto joined = call(kLz4BatchJoin, kLz4BatchJoinShape, {raw, raw}, planned.at("chunk_records"),
+                           encoded.at("slots"), {"output_bytes", "statuses", "slots"});
+  uint64_t coded_bytes = 0;
+  std::memcpy(&coded_bytes, planned.at("output_bytes").data(), sizeof coded_bytes);
+  expect_block(joined.at("outputs"), coded_bytes, raw);
+}
+
 void EveryKernel::transforms() {
   const Bytes raw = matchable_bytes(kTransformItemBytes, 1);
   for (const auto& pair : transform_pairs()) {
@@ -261,6 +307,7 @@ void EveryKernel::run_all() {
   lz4_in_two_kernels();
   lz4_decompressor();
   lz4_batches();
+  lz4_batch_compressors();
   transforms();
   match_finders_and_demux();
   columns();

@@ -46,6 +46,7 @@ class EveryKernel {
   void lz4_in_two_kernels();
   void lz4_decompressor();
   void lz4_batches();
+  void lz4_batch_compressors();
   void transforms();
   void match_finders_and_demux();
   void columns();

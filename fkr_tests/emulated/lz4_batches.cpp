@@ -31,6 +31,10 @@ class Machine {
     if (!values.empty() && !device_.write(address, std::as_bytes(std::span(values)))) throw std::runtime_error("write");
     return address;
   }
+  // Memory without a content: reading it before it is written is a fault.
+  Address allocate(std::string name, uint64_t size_bytes, uint64_t align_bytes) {
+    return value_of(device_.allocate(size_bytes, std::move(name), align_bytes));
+  }
   template <class T>
   std::vector<T> download(Address address, size_t count) {
     std::vector<T> values(count);
@@ -88,7 +92,11 @@ class Machine {
       const auto outcome = value_of(emulator::launch(
           program, std::string(launch.kernel), {.grid = {launch.grid_blocks}, .block = {launch.shape.block_threads}},
           arguments, options_.emulation));
-      if (!outcome.ok()) return {.report = emulator::render(outcome, std::string(launch.kernel) + ".ptx")};
+      if (!outcome.ok())
+        return {.outputs = {},
+                .sizes = {},
+                .statuses = {},
+                .report = emulator::render(outcome, std::string(launch.kernel) + ".ptx")};
     }
     if (options_.with_statuses) ran.statuses = download<uint32_t>(statuses_at_, rooms_.size());
     if (!options_.with_sizes) {
@@ -113,6 +121,31 @@ class Machine {
 };
 
 }  // namespace
+
+BatchRan compress_batch(const std::vector<BatchCase>& items, const BatchOptions& options) {
+  Machine machine(options);
+  library::BatchCompression batch;
+  for (const BatchCase& item : items)
+    batch.max_input_bytes = std::max<uint64_t>(batch.max_input_bytes, item.bytes.size());
+  batch.max_input_bytes = options.max_input_bytes.value_or(batch.max_input_bytes);
+  std::vector<uint64_t> room_bytes;
+  for (const BatchCase& item : items) {
+    room_bytes.push_back(
+        library::DeviceBatches::requirements(item.bytes.size(), 1, options.framing).value().output_bytes_bound);
+  }
+  const auto needed =
+      value_of(library::DeviceBatches::requirements(batch.max_input_bytes, items.size(), options.framing));
+  batch.inputs = machine.items(items, needed.input_alignment);
+  batch.input_bytes = machine.sizes(items);
+  batch.item_count = items.size();
+  batch.temp_bytes = needed.temp_bytes;
+  if (needed.temp_bytes != 0) batch.temp = machine.allocate("temp", needed.temp_bytes, needed.temp_alignment);
+  batch.outputs = machine.rooms(items, room_bytes);
+  batch.output_bytes = machine.sizes_at();
+  batch.statuses = machine.statuses_at();
+  batch.framing = options.framing;
+  return machine.run(library::launches_of(batch));
+}
 
 BatchRan decompress_batch(const std::vector<BatchCase>& items, const BatchOptions& options) {
   Machine machine(options);

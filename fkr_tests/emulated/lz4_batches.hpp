@@ -15,9 +15,9 @@ namespace ptxkit::testing {
 // An item, and what is wrong with it.
 struct BatchCase {
   Bytes bytes;
-  uint64_t capacity = 0;                  // of decompress()
-  std::optional<uint64_t> claimed_bytes;  // input_bytes[i], if it is not bytes.size()
-  uint32_t misalignment = 0;              // of the item, above a multiple of 16
+  uint64_t capacity = 0;                       // of decompress()
+  std::optional<uint64_t> claimed_bytes = {};  // input_bytes[i], if it is not bytes.size()
+  uint32_t misalignment = 0;                   // of the item, above a multiple of 16
   bool is_null = false, is_room_null = false;
 };
 
@@ -33,11 +33,14 @@ struct BatchOptions {
   library::Framing framing = library::Framing::raw;
   std::string_view build = "release";
   bool with_statuses = true, with_sizes = true;
+  std::optional<uint64_t> max_input_bytes = {};
   emulator::LaunchOptions emulation = {.checks = emulator::kCheckAll};
   // PTX in place of the embedded kernel of that name.
   std::string_view replaced_kernel = {}, replacement = {};
 };
 
+// Items up to the largest size of them, or to `max_input_bytes`.
+BatchRan compress_batch(const std::vector<BatchCase>& items, const BatchOptions& options = {});
 BatchRan decompress_batch(const std::vector<BatchCase>& items, const BatchOptions& options = {});
 
 }  // namespace ptxkit::testing

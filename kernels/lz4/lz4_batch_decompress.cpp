@@ -33,7 +33,7 @@ KernelDefinition lz4_batch_decompress() {
         mark_warp(k, Mark::item, size);
         // The block has to fill `capacity` if its size stands before it.
         WarpVar begin(k, 0), capacity(k, trunc<u32>(min(room, kMaxBatchRawBytes))), length(k, 0);
-        BatchOutcome outcome(k);
+        BatchOutcome<Rate::warp> outcome(k);
         outcome.fail_if(((input == 0) & (coded != 0)) | ((output == 0) & (room != 0)), BatchStatus::invalid_value);
         outcome.fail_if(coded > kMaxBatchCodedBytes, BatchStatus::too_large);
         const auto source = at_address<read_only, u8>(input).within(size);

@@ -17,6 +17,7 @@ static_assert(static_cast<int32_t>(ItemOutcome::invalid_value) == static_cast<in
                   static_cast<int32_t>(BatchStatus::cannot_decompress) &&
               static_cast<int32_t>(ItemOutcome::output_too_small) ==
                   static_cast<int32_t>(BatchStatus::output_too_small) &&
+              static_cast<int32_t>(ItemOutcome::misaligned) == static_cast<int32_t>(BatchStatus::misaligned) &&
               static_cast<int32_t>(ItemOutcome::too_large) == static_cast<int32_t>(BatchStatus::too_large));
 
 struct Array {
@@ -56,7 +57,90 @@ BatchLaunch launch(std::string_view kernel, const kernels::LaunchShape& shape, u
   return {kernel, shape, shape.grid_blocks(count), std::move(arguments)};
 }
 
+// The parts of temporary memory: a record, then a slot, for each chunk of each item, if an item may have several
+// chunks.
+struct Temp {
+  uint64_t chunks_per_item = 1;
+  size_t record_bytes = 0, slot_bytes = 0;
+};
+
+Result<Temp> temp_of(uint64_t max_input_bytes, uint64_t item_count) {
+  if (max_input_bytes > kernels::kMaxBatchRawBytes) {
+    return fail(
+        fmt::format("max_input_bytes: expected at most {}, found {}", kernels::kMaxBatchRawBytes, max_input_bytes), {},
+        "cut the items in several");
+  }
+  Temp temp;
+  if (max_input_bytes <= kernels::kMaxChunkBytes) return temp;
+  temp.chunks_per_item = (max_input_bytes + kernels::kMaxChunkBytes - 1) / kernels::kMaxChunkBytes;
+  if (item_count > kMostItems / temp.chunks_per_item) {
+    return fail(fmt::format("expected at most {} chunks of {} bytes, found {} items of {} chunks", kMostItems,
+                            kernels::kMaxChunkBytes, item_count, temp.chunks_per_item),
+                {}, "cut the batch in several");
+  }
+  temp.record_bytes = sizeof(kernels::Lz4BatchRecord) * temp.chunks_per_item * item_count;
+  temp.slot_bytes = size_t{kernels::kMaxChunkBytes} * temp.chunks_per_item * item_count;
+  return temp;
+}
+
 }  // namespace
+
+Result<BatchRequirements> DeviceBatches::requirements(uint64_t max_input_bytes, uint64_t item_count, Framing framing) {
+  if (auto good = check(item_count, framing, {}); !good) return tl::unexpected(good.error());
+  const auto temp = temp_of(max_input_bytes, item_count);
+  if (!temp) return tl::unexpected(temp.error());
+  return BatchRequirements{.input_alignment = kernels::kStrideUnitBytes,
+                           .output_alignment = 1,
+                           .temp_alignment = kernels::kStrideUnitBytes,
+                           .temp_bytes = temp->record_bytes + temp->slot_bytes,
+                           .output_bytes_bound = kernels::lz4_batch_bound(max_input_bytes)};
+}
+
+Result<std::vector<BatchLaunch>> launches_of(const BatchCompression& batch) {
+  const auto good = check(batch.item_count, batch.framing,
+                          {{"inputs", batch.inputs, 8},
+                           {"input_bytes", batch.input_bytes, 8},
+                           {"outputs", batch.outputs, 8},
+                           {"output_bytes", batch.output_bytes, 8},
+                           {"statuses", batch.statuses, 4, true}});
+  if (!good) return tl::unexpected(good.error());
+  const auto temp = temp_of(batch.max_input_bytes, batch.item_count);
+  if (!temp) return tl::unexpected(temp.error());
+  if (batch.item_count == 0) return std::vector<BatchLaunch>{};
+  const size_t needed = temp->record_bytes + temp->slot_bytes;
+  if (needed != 0 && (batch.temp == 0 || batch.temp_bytes < needed)) {
+    return fail(fmt::format("temp: expected {} bytes, found {} at {:#x}", needed, batch.temp_bytes, batch.temp), {},
+                "see DeviceBatches::requirements");
+  }
+  if (needed != 0 && batch.temp % kernels::kStrideUnitBytes != 0) {
+    return fail(fmt::format("temp: expected an address aligned to {} bytes, found {:#x}", kernels::kStrideUnitBytes,
+                            batch.temp));
+  }
+  const uint64_t records = needed == 0 ? 0 : batch.temp;
+  const std::vector arguments = {LaunchArgument::of_address(batch.inputs),
+                                 LaunchArgument::of_address(batch.input_bytes),
+                                 LaunchArgument::of_address(batch.outputs),
+                                 LaunchArgument::of_address(batch.output_bytes),
+                                 LaunchArgument::of_address(batch.statuses),
+                                 LaunchArgument::of_address(records),
+                                 LaunchArgument::of_address(records + temp->record_bytes),
+                                 LaunchArgument::of(static_cast<uint32_t>(batch.max_input_bytes)),
+                                 LaunchArgument::of(static_cast<uint32_t>(temp->chunks_per_item)),
+                                 LaunchArgument::of(static_cast<uint32_t>(batch.framing)),
+                                 LaunchArgument::of(static_cast<uint32_t>(batch.item_count))};
+  const uint64_t chunk_count = batch.item_count * temp->chunks_per_item;
+  std::vector<BatchLaunch> launches = {
+      launch(kernels::kLz4BatchCompressPage, kernels::kLz4CompressPageShape, batch.item_count, arguments)};
+  if (batch.max_input_bytes > kernels::kMaxPageBytes) {
+    launches.push_back(
+        launch(kernels::kLz4BatchCompressChunk, kernels::kLz4CompressChunkShape, chunk_count, arguments));
+  }
+  if (batch.max_input_bytes > kernels::kMaxChunkBytes) {
+    launches.push_back(launch(kernels::kLz4BatchPlan, kernels::kLz4BatchPlanShape, batch.item_count, arguments));
+    launches.push_back(launch(kernels::kLz4BatchJoin, kernels::kLz4BatchJoinShape, chunk_count, arguments));
+  }
+  return launches;
+}
 
 Result<std::vector<BatchLaunch>> launches_of(const BatchDecompression& batch) {
   const auto good = check(batch.item_count, batch.framing,

@@ -18,6 +18,7 @@ struct BatchLaunch {
 };
 
 // The launches of a batch in order; none for a batch without items. Error: an argument that cannot be right.
+Result<std::vector<BatchLaunch>> launches_of(const BatchCompression& batch);
 Result<std::vector<BatchLaunch>> launches_of(const BatchDecompression& batch);
 
 }  // namespace ptxkit::library

@@ -28,7 +28,33 @@ enum class ItemOutcome : int32_t {
   invalid_value = 10,      // the address of an item or of its room that is not empty is null
   cannot_decompress = 12,  // the encoding is malformed
   output_too_small = 15,   // the item decodes to more than its capacity
-  too_large = 18,          // the item is larger than 2^31 - 1 bytes
+  misaligned = 17,         // the address of an item to compress is no multiple of 16
+  too_large = 18,          // the item is larger than max_input_bytes says, or, coded, than 2^31 - 1 bytes
+};
+
+// What compress() needs, for items of at most max_input_bytes.
+struct BatchRequirements {
+  size_t input_alignment;     // of each item to compress. Up to 15 bytes after it, to the next multiple, are read
+  size_t output_alignment;    // of each room
+  size_t temp_alignment;      // of temp
+  size_t temp_bytes;          // of temp: 0 unless items may be larger than 64 KiB
+  size_t output_bytes_bound;  // of each room: an item that does not shrink becomes literals
+};
+
+// A batch of compress(). Item i is the input_bytes[i] bytes at inputs[i], and its encoding the output_bytes[i] bytes at
+// outputs[i], where requirements().output_bytes_bound bytes must be, or those of the item's own size. The bytes depend
+// on the item and the framing only; in framing `raw` they are those of the reproducible encoder wherever that shrinks
+// the item.
+struct BatchCompression {
+  DeviceAddress inputs = 0, input_bytes = 0;  // arrays of addresses and of u64
+  uint64_t max_input_bytes = 0;               // at most 0x7E000000
+  uint64_t item_count = 0;                    // at most 2^31 - 1, also in chunks of 64 KiB of the largest item
+  DeviceAddress temp = 0;  // of requirements().temp_bytes, in use until the stream has passed the call
+  size_t temp_bytes = 0;
+  DeviceAddress outputs = 0;       // addresses
+  DeviceAddress output_bytes = 0;  // u64, the coded sizes
+  DeviceAddress statuses = 0;      // i32, ItemOutcome; null: they are not wanted
+  Framing framing = Framing::raw;
 };
 
 // A batch of decompress(). Item i is the input_bytes[i] bytes at inputs[i], of any alignment, and is decoded into at
@@ -53,8 +79,13 @@ class DeviceBatches {
   DeviceBatches& operator=(DeviceBatches&&) noexcept;
   ~DeviceBatches();
 
+  // What compress() needs for `item_count` items of up to `max_input_bytes`. Error: more than a call takes.
+  static Result<BatchRequirements> requirements(uint64_t max_input_bytes, uint64_t item_count,
+                                                Framing framing = Framing::raw);
+
   // Submit a batch to `stream`. Thread-safe. A batch without items needs no arrays and launches nothing. An error means
   // that the arguments cannot be right, or that the driver refused the launch; nothing was launched then.
+  Result<void> compress(const BatchCompression& batch, StreamHandle stream) const;
   Result<void> decompress(const BatchDecompression& batch, StreamHandle stream) const;
 
  private:

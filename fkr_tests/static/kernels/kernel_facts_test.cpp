@@ -125,9 +125,10 @@ ptx::Operand value_of(const ptx::Function& function, const ptx::Operand& operand
 }
 
 bool works_as_cta(const KernelImage& image) {
-  return image.name == kLz4CompressChunk || image.name == kLz4CompressHigh || image.name == kRansChunkedDecode ||
-         image.name == kRansWarpDecode || image.name == kLz77Table || image.name.starts_with("bwt_") ||
-         image.name.starts_with("mtf_") || image.name.starts_with("zero_runs_");
+  return image.name == kLz4CompressChunk || image.name == kLz4CompressHigh || image.name == kLz4BatchCompressChunk ||
+         image.name == kLz4BatchJoin || image.name == kRansChunkedDecode || image.name == kRansWarpDecode ||
+         image.name == kLz77Table || image.name.starts_with("bwt_") || image.name.starts_with("mtf_") ||
+         image.name.starts_with("zero_runs_");
 }
 
 // Warps of a CTA are independent, so CTA barriers occur only in kernels with a CTA for each item. Warp-wide

@@ -1,6 +1,8 @@
 // DeviceBatches on the fake driver, which shows what is called, and on the driver that emulates the kernels.
 #include "runtime/library/device_batches.hpp"
 
+#include <tuple>
+
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -25,7 +27,66 @@ BatchDecompression decompression(uint64_t item_count) {
           .statuses = kSomewhere};
 }
 
+BatchCompression compression(uint64_t max_input_bytes, uint64_t item_count) {
+  return {.inputs = kSomewhere,
+          .input_bytes = kSomewhere,
+          .max_input_bytes = max_input_bytes,
+          .item_count = item_count,
+          .temp = kSomewhere,
+          .temp_bytes = DeviceBatches::requirements(max_input_bytes, item_count).value().temp_bytes,
+          .outputs = kSomewhere,
+          .output_bytes = kSomewhere,
+          .statuses = kSomewhere};
+}
+
 class Batches : public testing::FakeGpu {};
+
+// Pages need one launch, chunks two, several chunks an item four; temporary memory is a slot and a record a chunk.
+TEST_F(Batches, WhatACompressionTakes) {
+  const auto batches = DeviceBatches::open(0, FAKE_CUDA).value();
+  for (const auto& [bytes, launches, temp_bytes] :
+       {std::tuple(uint64_t{0}, 1, size_t{0}), std::tuple(uint64_t{4096}, 1, size_t{0}),
+        std::tuple(uint64_t{4097}, 2, size_t{0}), std::tuple(uint64_t{65'536}, 2, size_t{0}),
+        std::tuple(uint64_t{65'537}, 4, size_t{7 * 2 * (65'536 + 32)}),
+        std::tuple(uint64_t{16} << 20, 4, size_t{7 * 256 * (65'536 + 32)})}) {
+    state_.calls.clear();
+    ASSERT_TRUE(batches.compress(compression(bytes, 7), nullptr));
+    EXPECT_EQ(state_.calls["cuLaunchKernel"], launches) << bytes;
+    const auto needed = DeviceBatches::requirements(bytes, 7).value();
+    EXPECT_EQ(needed.temp_bytes, temp_bytes) << bytes;
+    EXPECT_EQ(needed.output_bytes_bound, bytes + bytes / 255 + 16);
+    EXPECT_EQ(needed.input_alignment, 16u);
+    EXPECT_EQ(needed.output_alignment, 1u);
+    EXPECT_EQ(needed.temp_alignment, 16u);
+  }
+}
+
+TEST_F(Batches, CompressionsThatCannotBeRightAreRefused) {
+  const auto batches = DeviceBatches::open(0, FAKE_CUDA).value();
+  const auto error_of = [&](const std::function<void(BatchCompression&)>& change) {
+    BatchCompression batch = compression(70'000, 3);
+    change(batch);
+    state_.calls.clear();
+    const auto done = batches.compress(batch, nullptr);
+    EXPECT_EQ(state_.calls["cuLaunchKernel"], done ? 4 : 0);
+    return done ? std::string() : done.error().message();
+  };
+  EXPECT_EQ(error_of([](auto&) {}), "");
+  EXPECT_EQ(error_of([](auto& batch) { batch.statuses = 0; }), "");
+  EXPECT_THAT(error_of([](auto& batch) { batch.output_bytes = 0; }), HasSubstr("output_bytes: expected an array"));
+  EXPECT_THAT(error_of([](auto& batch) { --batch.temp_bytes; }),
+              HasSubstr("temp: expected 393408 bytes, found 393407 at 0x1000"));
+  EXPECT_THAT(error_of([](auto& batch) { batch.temp = 0; }), HasSubstr("temp: expected 393408 bytes"));
+  EXPECT_THAT(error_of([](auto& batch) { batch.temp = 4104; }),
+              HasSubstr("temp: expected an address aligned to 16 bytes, found 0x1008"));
+  EXPECT_THAT(error_of([](auto& batch) { batch.max_input_bytes = 0x7E000001; }),
+              HasSubstr("max_input_bytes: expected at most 2113929216, found 2113929217"));
+  EXPECT_THAT(error_of([](auto& batch) { batch.item_count = 1u << 31; }), HasSubstr("item_count: expected at most"));
+  EXPECT_THAT(error_of([](auto& batch) { batch.item_count = 0x7FFFFFFF; }),
+              HasSubstr("expected at most 2147483647 chunks of 65536 bytes, found 2147483647 items of 2 chunks"));
+  EXPECT_FALSE(DeviceBatches::requirements(0x7E000001, 1));
+  EXPECT_TRUE(DeviceBatches::requirements(0x7E000000, 1));
+}
 
 TEST_F(Batches, NothingIsCalledButTheLaunchOnTheCallersStream) {
   const auto batches = DeviceBatches::open(0, FAKE_CUDA).value();
@@ -107,7 +168,11 @@ TEST(EmulatedBatches, ItemsComeBack) {
   const auto opened = DeviceBatches::open(0, EMULATED_CUDA);
   ASSERT_TRUE(opened) << opened.error().message();
   const auto here = driver::Context::create(driver::Driver::open(EMULATED_CUDA).value(), 0).value();
-  testing::expect_items_come_back(*opened, here, {1, 100, 4096, 10'000});
+  for (const Framing framing : {Framing::raw, Framing::numcodecs}) {
+    testing::expect_items_come_back(*opened, here, {1, 100, 4095, 4096}, framing, nullptr);
+    testing::expect_items_come_back(*opened, here, {1, 12, 13, 4098, 65'535, 65'536}, framing, nullptr);
+    testing::expect_items_come_back(*opened, here, {5, 65'537, 140'000, 196'608}, framing, nullptr);
+  }
 }
 
 }  // namespace
