@@ -54,6 +54,14 @@ int main(void) {
   MEMBER(ptxkit_batch_options, level);
   MEMBER(ptxkit_batch_options, flags);
   MEMBER(ptxkit_batch_options, reserved);
+  SIZE(ptxkit_device_requirements);
+  MEMBER(ptxkit_device_requirements, struct_bytes);
+  MEMBER(ptxkit_device_requirements, input_alignment);
+  MEMBER(ptxkit_device_requirements, output_alignment);
+  MEMBER(ptxkit_device_requirements, temp_alignment);
+  MEMBER(ptxkit_device_requirements, temp_bytes);
+  MEMBER(ptxkit_device_requirements, output_bytes);
+  MEMBER(ptxkit_device_requirements, reserved);
   SIZE(ptxkit_stream_options);
   MEMBER(ptxkit_stream_options, struct_bytes);
   MEMBER(ptxkit_stream_options, codec);

@@ -4,6 +4,7 @@
 
 #include <lz4.h>
 
+#include "kernels/abi.hpp"
 #include "support/suggest.hpp"
 
 namespace ptxkit::c_api {
@@ -60,6 +61,9 @@ Answer<ptxkit_codec_info> info_of(ptxkit_codec codec) {
     info.default_level = 1;
     info.default_block_bytes = 4u << 20;
     info.largest_host_item = LZ4_MAX_INPUT_SIZE;
+    info.operations |= PTXKIT_CAN_DEVICE_BATCH;
+    info.largest_device_item = kernels::kMaxBatchRawBytes;
+    info.input_alignment = kernels::kStrideUnitBytes;
     return info;
   }
   if (const format::PtzCodecRow* const row = ptz_row(codec)) {

@@ -210,6 +210,58 @@ PTXKIT_API ptxkit_status ptxkit_decompress_batch(ptxkit_context* context, const 
 PTXKIT_API ptxkit_status ptxkit_decompressed_size(const ptxkit_batch_options* options, const void* input,
                                                   size_t input_bytes, size_t* raw_bytes);
 
+// ---- Batches in device memory ---------------------------------------------------------------------------------------
+
+// The kernels on one GPU, in its primary context, which the CUDA runtime uses as well.
+typedef struct ptxkit_device ptxkit_device;
+
+// Opens the driver and loads the kernels, which takes a second or more: make one for each GPU, and keep it.
+// `cuda_library`: path of the driver; null: the system's libcuda.so.1. PTXKIT_NO_DEVICE: no driver, or no such device.
+PTXKIT_API ptxkit_status ptxkit_device_create(int32_t ordinal, const char* cuda_library, ptxkit_device** device);
+// The caller has waited for every stream to which a batch was submitted. Null is accepted.
+PTXKIT_API void ptxkit_device_destroy(ptxkit_device* device);
+
+typedef struct ptxkit_device_requirements {
+  uint32_t struct_bytes;      // in: sizeof(ptxkit_device_requirements)
+  uint32_t input_alignment;   // in bytes, of each item to compress; up to input_alignment - 1 bytes after it are read
+  uint32_t output_alignment;  // of each output of a compression
+  uint32_t temp_alignment;
+  uint64_t temp_bytes;    // for ptxkit_device_compress(); may be 0
+  uint64_t output_bytes;  // of each output of a compression: the most that an item of max_input_bytes takes
+  uint32_t reserved[8];
+} ptxkit_device_requirements;  // 64 bytes
+
+// What ptxkit_device_compress() needs for `count` items of up to `max_input_bytes`. Needs no GPU.
+PTXKIT_API ptxkit_status ptxkit_device_query(const ptxkit_batch_options* options, size_t max_input_bytes, size_t count,
+                                             ptxkit_device_requirements* requirements);
+
+// Submits a batch to `stream`: a CUstream or cudaStream_t of this device, the default streams included (null, 1
+// cudaStreamLegacy, 2 cudaStreamPerThread). Nothing is allocated, copied to or from the host, or waited for, so a stream
+// that is being captured into a graph takes it. Results are valid once the stream has passed the call.
+//
+// `inputs`, `input_bytes`, `outputs`, `output_bytes` and `statuses` are arrays in device memory of `count` elements, and
+// the addresses in them are of the device. Item i is inputs[i] of input_bytes[i] <= max_input_bytes bytes; it becomes
+// outputs[i], with room for ptxkit_device_requirements.output_bytes, of output_bytes[i] bytes. `temp` is device memory
+// in use until the stream has passed the call. The options are those of host batches; the bytes never depend on the GPU.
+// The framings are raw and numcodecs.
+//
+// statuses[i], if `statuses` is not null, is PTXKIT_OK, PTXKIT_INVALID_VALUE (a null address), PTXKIT_MISALIGNED or
+// PTXKIT_ITEM_TOO_LARGE; output_bytes[i] is then 0. The call itself returns an error if the arguments on the host cannot
+// be right or the driver refuses them; then nothing was submitted. The order of the arguments is that of nvCOMP.
+PTXKIT_API ptxkit_status ptxkit_device_compress(ptxkit_device* device, const void* const* inputs,
+                                                const size_t* input_bytes, size_t max_input_bytes, size_t count,
+                                                void* temp, size_t temp_bytes, void* const* outputs,
+                                                size_t* output_bytes, const ptxkit_batch_options* options,
+                                                ptxkit_status* statuses, void* stream);
+// The same the other way round. Items have any alignment; `temp` may be null. Nothing is written outside of outputs[i]
+// .. + output_capacities[i], whatever the input is. `output_bytes` may be null. Statuses of items are
+// PTXKIT_CANNOT_DECOMPRESS and PTXKIT_OUTPUT_TOO_SMALL, too.
+PTXKIT_API ptxkit_status ptxkit_device_decompress(ptxkit_device* device, const void* const* inputs,
+                                                  const size_t* input_bytes, const size_t* output_capacities,
+                                                  size_t* output_bytes, size_t count, void* temp, size_t temp_bytes,
+                                                  void* const* outputs, const ptxkit_batch_options* options,
+                                                  ptxkit_status* statuses, void* stream);
+
 // ---- Streams and files ----------------------------------------------------------------------------------------------
 
 // Reads up to `bytes` bytes to `into`. Returns their number, 0 at the end of the input, or a negative number to fail

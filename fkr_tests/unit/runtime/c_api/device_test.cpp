@@ -1,0 +1,201 @@
+// Batches in device memory through libptxkit.so, on the driver whose GPU is the emulator.
+#include <numeric>
+
+#include <gmock/gmock.h>
+#include <lz4.h>
+
+#include "fkr_tests/unit/runtime/c_api/c_api.hpp"
+#include "runtime/driver/context.hpp"
+
+namespace ptxkit::testing {
+namespace {
+
+using ::testing::HasSubstr;
+
+// Device memory with a copy of `values`.
+template <class T>
+class OnDevice {
+ public:
+  OnDevice(const driver::ContextPointer& context, const std::vector<T>& values)
+      : stream_(driver::Stream::create(context).value()),
+        memory_(driver::DeviceMemory::allocate(context, std::max<size_t>(values.size() * sizeof(T), 1)).value()),
+        count_(values.size()) {
+    if (values.empty()) return;
+    EXPECT_TRUE(memory_.upload({reinterpret_cast<const uint8_t*>(values.data()), count_ * sizeof(T)}, stream_));
+    EXPECT_TRUE(stream_.wait());
+  }
+  std::vector<T> values() const {
+    std::vector<T> all(count_);
+    EXPECT_TRUE(memory_.download({reinterpret_cast<uint8_t*>(all.data()), count_ * sizeof(T)}, stream_));
+    EXPECT_TRUE(stream_.wait());
+    return all;
+  }
+  T* get() const { return reinterpret_cast<T*>(memory_.handle()); }
+
+ private:
+  driver::Stream stream_;
+  driver::DeviceMemory memory_;
+  size_t count_;
+};
+
+class DeviceCApi : public ::testing::Test {
+ protected:
+  DeviceCApi() {
+    EXPECT_OK(ptxkit_device_create(0, EMULATED_CUDA, &device_));
+    auto opened = driver::Driver::open(EMULATED_CUDA);
+    context_ = driver::Context::create(opened.value(), 0).value();
+    options_.flags = PTXKIT_REPRODUCIBLE;
+  }
+  ~DeviceCApi() override { ptxkit_device_destroy(device_); }
+
+  ptxkit_device_requirements requirements(size_t most, size_t count) {
+    ptxkit_device_requirements needs{};
+    needs.struct_bytes = sizeof needs;
+    EXPECT_OK(ptxkit_device_query(&options_, most, count, &needs));
+    return needs;
+  }
+
+  // Compresses on `stream` and checks the statuses.
+  std::vector<Bytes> compressed(const std::vector<Bytes>& items, void* stream) {
+    size_t most = 0;
+    for (const Bytes& item : items) most = std::max(most, item.size());
+    const auto needs = requirements(most, items.size());
+    std::vector<OnDevice<uint8_t>> raw, rooms;
+    std::vector<const void*> inputs;
+    std::vector<void*> outputs;
+    std::vector<size_t> sizes;
+    for (const Bytes& item : items) {
+      Bytes padded = item;
+      padded.resize(item.size() + needs.input_alignment, 0x77);  // what follows is read and ignored
+      raw.emplace_back(context_, padded);
+      rooms.emplace_back(context_, Bytes(needs.output_bytes + 8, kGuard));
+      inputs.push_back(raw.back().get());
+      outputs.push_back(rooms.back().get());
+      sizes.push_back(item.size());
+    }
+    const OnDevice<const void*> input_array(context_, inputs);
+    const OnDevice<void*> output_array(context_, outputs);
+    const OnDevice<size_t> size_array(context_, sizes), used(context_, std::vector<size_t>(items.size(), 77));
+    const OnDevice<ptxkit_status> statuses(context_, std::vector<ptxkit_status>(items.size(), 77));
+    const OnDevice<uint8_t> temp(context_, Bytes(needs.temp_bytes));
+    EXPECT_OK(ptxkit_device_compress(device_, input_array.get(), size_array.get(), most, items.size(), temp.get(),
+                                     needs.temp_bytes, output_array.get(), used.get(), &options_, statuses.get(),
+                                     stream));
+    EXPECT_EQ(statuses.values(), std::vector<ptxkit_status>(items.size(), PTXKIT_OK));
+    std::vector<Bytes> results;
+    const auto lengths = used.values();
+    for (size_t i = 0; i < items.size(); ++i) {
+      Bytes room = rooms[i].values();
+      for (size_t k = needs.output_bytes; k < room.size(); ++k) EXPECT_EQ(room[k], kGuard);
+      room.resize(lengths[i]);
+      results.push_back(std::move(room));
+    }
+    return results;
+  }
+
+  ptxkit_device* device_ = nullptr;
+  driver::ContextPointer context_;
+  ptxkit_batch_options options_ = PTXKIT_BATCH_OPTIONS_DEFAULTS;
+};
+
+TEST_F(DeviceCApi, ItemsOfEverySizeBecomeBlocksThatLiblz4Reads) {
+  const std::vector<Bytes> items = {
+      {},           words(1),     words(13), words(4096), words(65536), words(65537), random_bytes(5000, 1),
+      Bytes(70000), words(200000)};
+  for (void* const stream : {static_cast<void*>(nullptr), reinterpret_cast<void*>(1), reinterpret_cast<void*>(2)}) {
+    const auto packed = compressed(items, stream);
+    for (size_t i = 0; i < items.size(); ++i) {
+      Bytes back(items[i].size() + 1);
+      const int length =
+          LZ4_decompress_safe(reinterpret_cast<const char*>(packed[i].data()), reinterpret_cast<char*>(back.data()),
+                              static_cast<int>(packed[i].size()), static_cast<int>(back.size()));
+      ASSERT_EQ(length, static_cast<int>(items[i].size())) << i;
+      back.resize(items[i].size());
+      EXPECT_TRUE(back == items[i]) << i;
+    }
+    if (stream != nullptr) continue;
+    // The bytes of the host's reproducible batches.
+    ptxkit_context_options settings = PTXKIT_CONTEXT_OPTIONS_DEFAULTS;
+    settings.policy = PTXKIT_POLICY_CPU;
+    ptxkit_context* host = nullptr;
+    ASSERT_OK(ptxkit_context_create(&settings, &host));
+    Batch batch(items, bounds_of(items, options_));
+    ASSERT_OK(batch.compress(host, &options_));
+    EXPECT_TRUE(batch.results() == packed);
+    ptxkit_context_destroy(host);
+  }
+}
+
+TEST_F(DeviceCApi, BlocksComeBackAndBadOnesHarmNoOther) {
+  for (const auto framing : {PTXKIT_FRAMING_RAW, PTXKIT_FRAMING_NUMCODECS}) {
+    options_.framing = framing;
+    const std::vector<Bytes> items = {words(5000), words(300), words(70000), words(100)};
+    std::vector<Bytes> packed = compressed(items, nullptr);
+    packed[1].resize(packed[1].size() / 2);
+    std::vector<OnDevice<uint8_t>> stored, rooms;
+    std::vector<const void*> inputs;
+    std::vector<void*> outputs;
+    std::vector<size_t> sizes, capacities = {5000, 300, 69999, 100};
+    for (size_t i = 0; i < items.size(); ++i) {
+      stored.emplace_back(context_, packed[i]);
+      rooms.emplace_back(context_, Bytes(capacities[i] + 8, kGuard));
+      inputs.push_back(stored[i].get());
+      outputs.push_back(rooms[i].get());
+      sizes.push_back(packed[i].size());
+    }
+    const OnDevice<const void*> input_array(context_, inputs);
+    const OnDevice<void*> output_array(context_, outputs);
+    const OnDevice<size_t> size_array(context_, sizes), capacity_array(context_, capacities),
+        used(context_, std::vector<size_t>(4, 77));
+    const OnDevice<ptxkit_status> statuses(context_, std::vector<ptxkit_status>(4, 77));
+    ASSERT_OK(ptxkit_device_decompress(device_, input_array.get(), size_array.get(), capacity_array.get(), used.get(),
+                                       4, nullptr, 0, output_array.get(), &options_, statuses.get(), nullptr));
+    EXPECT_EQ(statuses.values(),
+              (std::vector<ptxkit_status>{PTXKIT_OK, PTXKIT_CANNOT_DECOMPRESS, PTXKIT_OUTPUT_TOO_SMALL, PTXKIT_OK}));
+    EXPECT_EQ(used.values(), (std::vector<size_t>{5000, 0, 0, 100}));
+    for (const size_t i : {size_t{0}, size_t{3}}) {
+      Bytes room = rooms[i].values();
+      EXPECT_EQ(room[capacities[i]], kGuard);
+      room.resize(capacities[i]);
+      EXPECT_TRUE(room == items[i]);
+    }
+  }
+}
+
+TEST_F(DeviceCApi, RefusesWhatCannotBeRight) {
+  const auto refused = [&](ptxkit_status status, ptxkit_status expected, const char* text) {
+    EXPECT_EQ(status, expected);
+    EXPECT_THAT(ptxkit_last_error(), HasSubstr(text));
+  };
+  const auto compress = [&](ptxkit_device* device, const void* const* inputs, size_t most, size_t count) {
+    return ptxkit_device_compress(device, inputs, nullptr, most, count, nullptr, 0, nullptr, nullptr, &options_,
+                                  nullptr, nullptr);
+  };
+  refused(compress(nullptr, nullptr, 1, 1), PTXKIT_INVALID_VALUE, "device is null");
+  refused(compress(device_, nullptr, 1, 1), PTXKIT_INVALID_VALUE, "inputs");
+  EXPECT_OK(compress(device_, nullptr, 1, 0));
+  ptxkit_device_requirements needs{};
+  refused(ptxkit_device_query(&options_, 1, 1, &needs), PTXKIT_INVALID_VALUE, "struct_bytes is 0, expected 64");
+  refused(ptxkit_device_query(&options_, 1, 1, nullptr), PTXKIT_INVALID_VALUE, "requirements is null");
+  needs.struct_bytes = sizeof needs;
+  refused(ptxkit_device_query(&options_, size_t{1} << 31, 1, &needs), PTXKIT_ITEM_TOO_LARGE, "");
+  options_.framing = PTXKIT_FRAMING_FRAME;
+  refused(ptxkit_device_query(&options_, 1, 1, &needs), PTXKIT_UNSUPPORTED, "no framing 1");
+  options_.framing = 9;
+  refused(ptxkit_device_query(&options_, 1, 1, &needs), PTXKIT_INVALID_VALUE, "no framing 9");
+  options_ = PTXKIT_BATCH_OPTIONS_DEFAULTS;
+  options_.level = 2;
+  refused(ptxkit_device_query(&options_, 1, 1, &needs), PTXKIT_UNSUPPORTED, "level 1 alone");
+  options_.level = 0;
+  options_.codec = 257;
+  refused(ptxkit_device_query(&options_, 1, 1, &needs), PTXKIT_UNSUPPORTED, "lzr has no batches in device memory");
+  ptxkit_device* none = nullptr;
+  refused(ptxkit_device_create(9, EMULATED_CUDA, &none), PTXKIT_NO_DEVICE, "there is no device 9");
+  refused(ptxkit_device_create(-1, EMULATED_CUDA, &none), PTXKIT_NO_DEVICE, "there is no device -1");
+  refused(ptxkit_device_create(0, "/nowhere", &none), PTXKIT_NO_DEVICE, "/nowhere");
+  refused(ptxkit_device_create(0, nullptr, nullptr), PTXKIT_INVALID_VALUE, "device is null");
+  ptxkit_device_destroy(nullptr);
+}
+
+}  // namespace
+}  // namespace ptxkit::testing

@@ -1,0 +1,142 @@
+// Batches in device memory.
+#include <algorithm>
+
+#include <fmt/format.h>
+
+#include "runtime/c_api/codecs.hpp"
+#include "runtime/driver/driver.hpp"
+#include "runtime/library/device_batches.hpp"
+
+// Opaque to callers.
+struct ptxkit_device {
+  ptxkit::library::DeviceBatches batches;
+};
+
+namespace ptxkit::c_api {
+namespace {
+
+library::DeviceAddress address(const void* pointer) { return reinterpret_cast<library::DeviceAddress>(pointer); }
+
+Answer<> create(int32_t ordinal, const char* cuda_library, ptxkit_device** device) {
+  if (auto given = require(device, "device"); !given) return given;
+  *device = nullptr;
+  const std::string library = cuda_library == nullptr ? "" : cuda_library;
+  const auto driver = driver::Driver::open(library);
+  if (!driver) return refuse(PTXKIT_NO_DEVICE, driver.error().error);
+  if (const int count = (*driver)->device_count(); ordinal < 0 || ordinal >= count)
+    return refuse(PTXKIT_NO_DEVICE, fmt::format("there is no device {}, the driver has {}", ordinal, count));
+  auto batches = library::DeviceBatches::open(ordinal, library);
+  if (!batches) return refuse(PTXKIT_DEVICE, batches.error());
+  *device = new ptxkit_device{std::move(*batches)};
+  return {};
+}
+
+Answer<library::Framing> framing_of(const ptxkit_batch_options* options) {
+  const ptxkit_batch_options defaults = PTXKIT_BATCH_OPTIONS_DEFAULTS;
+  const auto read = read_options(options, defaults, &ptxkit_batch_options::reserved);
+  if (!read) return tl::unexpected(read.error());
+  const auto coding = coding_of(read->codec, read->level);
+  if (!coding) return tl::unexpected(coding.error());
+  if (!coding->is_lz4())
+    return refuse(PTXKIT_UNSUPPORTED, fmt::format("{} has no batches in device memory", coding->ptz->name));
+  if (coding->is_high) return refuse(PTXKIT_UNSUPPORTED, "batches in device memory have level 1 alone");
+  if ((read->flags & ~uint32_t{PTXKIT_REPRODUCIBLE}) != 0)
+    return refuse(PTXKIT_INVALID_VALUE, fmt::format("options: unknown flags {:#x}", read->flags));
+  switch (read->framing) {
+    case PTXKIT_FRAMING_RAW:
+      return library::Framing::raw;
+    case PTXKIT_FRAMING_NUMCODECS:
+      return library::Framing::numcodecs;
+    default:
+      return refuse(read->framing > PTXKIT_FRAMING_STORED ? PTXKIT_INVALID_VALUE : PTXKIT_UNSUPPORTED,
+                    fmt::format("batches in device memory have no framing {}", read->framing),
+                    "take PTXKIT_FRAMING_RAW or PTXKIT_FRAMING_NUMCODECS");
+  }
+}
+
+Answer<> query(const ptxkit_batch_options* options, size_t max_input_bytes, size_t count,
+               ptxkit_device_requirements* requirements) {
+  if (auto given = require(requirements, "requirements"); !given) return given;
+  if (requirements->struct_bytes != sizeof *requirements) {
+    return refuse(PTXKIT_INVALID_VALUE, fmt::format("requirements: struct_bytes is {}, expected {}",
+                                                    requirements->struct_bytes, sizeof *requirements));
+  }
+  const auto framing = framing_of(options);
+  if (!framing) return tl::unexpected(framing.error());
+  const auto needs = library::DeviceBatches::requirements(max_input_bytes, count, *framing);
+  if (!needs) return refuse(PTXKIT_ITEM_TOO_LARGE, needs.error());
+  *requirements = {};
+  requirements->struct_bytes = sizeof *requirements;
+  requirements->input_alignment = static_cast<uint32_t>(needs->input_alignment);
+  requirements->output_alignment = static_cast<uint32_t>(needs->output_alignment);
+  requirements->temp_alignment = static_cast<uint32_t>(needs->temp_alignment);
+  requirements->temp_bytes = needs->temp_bytes;
+  requirements->output_bytes = needs->output_bytes_bound;
+  return {};
+}
+
+}  // namespace
+}  // namespace ptxkit::c_api
+
+using namespace ptxkit;
+
+ptxkit_status ptxkit_device_create(int32_t ordinal, const char* cuda_library, ptxkit_device** device) {
+  return c_api::call(__func__, [&] { return c_api::create(ordinal, cuda_library, device); });
+}
+
+void ptxkit_device_destroy(ptxkit_device* device) { delete device; }
+
+ptxkit_status ptxkit_device_query(const ptxkit_batch_options* options, size_t max_input_bytes, size_t count,
+                                  ptxkit_device_requirements* requirements) {
+  return c_api::call(__func__, [&] { return c_api::query(options, max_input_bytes, count, requirements); });
+}
+
+ptxkit_status ptxkit_device_compress(ptxkit_device* device, const void* const* inputs, const size_t* input_bytes,
+                                     size_t max_input_bytes, size_t count, void* temp, size_t temp_bytes,
+                                     void* const* outputs, size_t* output_bytes, const ptxkit_batch_options* options,
+                                     ptxkit_status* statuses, void* stream) {
+  return c_api::call(__func__, [&]() -> c_api::Answer<> {
+    if (auto given = c_api::require(device, "device"); !given) return given;
+    const auto framing = c_api::framing_of(options);
+    if (!framing) return tl::unexpected(framing.error());
+    library::BatchCompression batch;
+    batch.inputs = c_api::address(inputs);
+    batch.input_bytes = c_api::address(input_bytes);
+    batch.max_input_bytes = max_input_bytes;
+    batch.item_count = count;
+    batch.temp = c_api::address(temp);
+    batch.temp_bytes = temp_bytes;
+    batch.outputs = c_api::address(outputs);
+    batch.output_bytes = c_api::address(output_bytes);
+    batch.statuses = c_api::address(statuses);
+    batch.framing = *framing;
+    if (const auto done = device->batches.compress(batch, stream); !done)
+      return c_api::refuse(PTXKIT_INVALID_VALUE, done.error());
+    return {};
+  });
+}
+
+ptxkit_status ptxkit_device_decompress(ptxkit_device* device, const void* const* inputs, const size_t* input_bytes,
+                                       const size_t* output_capacities, size_t* output_bytes, size_t count, void* temp,
+                                       size_t temp_bytes, void* const* outputs, const ptxkit_batch_options* options,
+                                       ptxkit_status* statuses, void* stream) {
+  return c_api::call(__func__, [&]() -> c_api::Answer<> {
+    if (auto given = c_api::require(device, "device"); !given) return given;
+    const auto framing = c_api::framing_of(options);
+    if (!framing) return tl::unexpected(framing.error());
+    library::BatchDecompression batch;
+    batch.inputs = c_api::address(inputs);
+    batch.input_bytes = c_api::address(input_bytes);
+    batch.output_capacities = c_api::address(output_capacities);
+    batch.output_bytes = c_api::address(output_bytes);
+    batch.item_count = count;
+    batch.temp = c_api::address(temp);
+    batch.temp_bytes = temp_bytes;
+    batch.outputs = c_api::address(outputs);
+    batch.framing = *framing;
+    batch.statuses = c_api::address(statuses);
+    if (const auto done = device->batches.decompress(batch, stream); !done)
+      return c_api::refuse(PTXKIT_INVALID_VALUE, done.error());
+    return {};
+  });
+}
