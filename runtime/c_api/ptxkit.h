@@ -242,8 +242,8 @@ PTXKIT_API ptxkit_status ptxkit_device_query(const ptxkit_batch_options* options
 // `inputs`, `input_bytes`, `outputs`, `output_bytes` and `statuses` are arrays in device memory of `count` elements, and
 // the addresses in them are of the device. Item i is inputs[i] of input_bytes[i] <= max_input_bytes bytes; it becomes
 // outputs[i], with room for ptxkit_device_requirements.output_bytes, of output_bytes[i] bytes. `temp` is device memory
-// in use until the stream has passed the call. The options are those of host batches; the bytes never depend on the GPU.
-// The framings are raw and numcodecs.
+// in use until the stream has passed the call. The framings are raw and numcodecs. The bytes do not depend on the GPU;
+// they are those of a reproducible batch in host memory, but for items of one repeated byte of more than 64 KiB.
 //
 // statuses[i], if `statuses` is not null, is PTXKIT_OK, PTXKIT_INVALID_VALUE (a null address), PTXKIT_MISALIGNED or
 // PTXKIT_ITEM_TOO_LARGE; output_bytes[i] is then 0. The call itself returns an error if the arguments on the host cannot
