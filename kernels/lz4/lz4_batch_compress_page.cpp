@@ -13,7 +13,8 @@ KernelDefinition lz4_batch_compress_page() {
   return define_batch_kernel(
       KernelSpec{.name = std::string(kLz4BatchCompressPage),
                  .block = kLz4CompressPageShape.block_threads,
-                 .budget = {.registers = 64, .shared_bytes = kWarps * kPageWorkspaceBytes, .spill_bytes = 0},
+                 // Up to 72 registers, shared memory is what bounds the CTAs of a multiprocessor.
+                 .budget = {.registers = 72, .shared_bytes = kWarps * kPageWorkspaceBytes, .spill_bytes = 0},
                  .cost = {.threads_per_element = double{kWarpLanes} / kMaxPageBytes, .note = "one warp an item"}},
       [](Kernel& k, const BatchArguments& arguments) {
         const BatchInput<Rate::warp> item(k, arguments, item_of_warp<kLz4CompressPageShape>(k, arguments.item_count));
