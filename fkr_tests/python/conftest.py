@@ -1,4 +1,5 @@
 """Arrays and bytes that the tests compress."""
+
 import subprocess
 import sys
 
@@ -31,10 +32,17 @@ def size(request):
 @pytest.fixture
 def python():
     """Runs a program in another interpreter and returns what it prints."""
+
     def run(program, **environment):
         import os
-        done = subprocess.run([sys.executable, "-B", "-c", program], capture_output=True, text=True, timeout=120,
-                              env={**os.environ, **environment})
+
+        done = subprocess.run(
+            [sys.executable, "-B", "-c", program],
+            capture_output=True,
+            text=True,
+            timeout=120,
+            env={**os.environ, **environment},
+        )
         assert done.returncode == 0, done.stderr
         return done.stdout
 

@@ -3,9 +3,10 @@
 
 usage: run.py --library FILE [ARGUMENT...]      arguments are pytest's
 
-The virtual environment is made on the first run, below ~/.cache/ptxkit or in $PTXKIT_PYTHON_ENV. Exit code 77: skipped, because it
-cannot be made here.
+The virtual environment is made on the first run, below ~/.cache/ptxkit or in $PTXKIT_PYTHON_ENV. Exit code 77: skipped,
+because it cannot be made here.
 """
+
 import os
 import pathlib
 import sys
@@ -30,7 +31,10 @@ def main():
     os.environ["PYTHONPATH"] = str(REPO / "tools" / "python")
     os.environ["PYTHONDONTWRITEBYTECODE"] = "1"
     os.chdir(HERE)
-    os.execv(ENVIRONMENT.interpreter(), [ENVIRONMENT.interpreter(), "-B", "-m", "pytest", "-q", "-p", "no:cacheprovider", *sys.argv[3:]])
+    os.execv(
+        ENVIRONMENT.interpreter(),
+        [ENVIRONMENT.interpreter(), "-B", "-m", "pytest", "-q", "-p", "no:cacheprovider", *sys.argv[3:]],
+    )
 
 
 main()

@@ -1,4 +1,5 @@
 """numcodecs, Zarr, Dask, HDF5 and Arrow: what ptxkit writes the stock packages read, and the reverse."""
+
 import io
 import json
 import pickle
@@ -45,7 +46,9 @@ def test_numcodecs_configuration(registered):
         fast.encode(b"x")
 
 
-@pytest.mark.parametrize("stored, out", [(b"", None), (b"\5\0\0\0zz", None), (STOCK().encode(b"a" * 300), bytearray(10))])
+@pytest.mark.parametrize(
+    "stored, out", [(b"", None), (b"\5\0\0\0zz", None), (STOCK().encode(b"a" * 300), bytearray(10))]
+)
 def test_numcodecs_errors(stored, out):
     for codec in (STOCK(), OURS()):
         with pytest.raises((ValueError, RuntimeError)):
@@ -54,7 +57,9 @@ def test_numcodecs_errors(stored, out):
 
 def test_fortran_order():
     values = np.asfortranarray(np.arange(600).reshape(20, 30))
-    assert OURS().encode(values) == OURS().encode(values.tobytes("A")) and bytes(STOCK().decode(OURS().encode(values))) == values.tobytes("A")
+    assert OURS().encode(values) == OURS().encode(values.tobytes("A")) and bytes(
+        STOCK().decode(OURS().encode(values))
+    ) == values.tobytes("A")
 
 
 zarr = pytest.importorskip("zarr")
@@ -63,7 +68,9 @@ pytestmark = pytest.mark.filterwarnings("ignore::zarr.errors.ZarrUserWarning")
 
 def fill(path, values, batch_size=1, **arguments):
     with zarr.config.set({"codec_pipeline.batch_size": batch_size}):
-        made = zarr.create_array(str(path), shape=values.shape, chunks=(100, 100), dtype=values.dtype, fill_value=0, **arguments)
+        made = zarr.create_array(
+            str(path), shape=values.shape, chunks=(100, 100), dtype=values.dtype, fill_value=0, **arguments
+        )
         made[:] = values
     return made
 
@@ -78,7 +85,9 @@ def counted(monkeypatch):
     seen = []
     for name in ("encode_batch", "decode_batch"):
         original = getattr(OURS, name)
-        monkeypatch.setattr(OURS, name, lambda self, items, original=original: (seen.append(len(items)), original(self, items))[1])
+        monkeypatch.setattr(
+            OURS, name, lambda self, items, original=original: (seen.append(len(items)), original(self, items))[1]
+        )
     return seen
 
 
@@ -106,16 +115,35 @@ def test_zarr_3_written_by_ptxkit(tmp_path, counted, zarr_registered, request):
     assert bytes(STOCK().decode(chunk)) == lz4.block.decompress(chunk) == values[100:200, 100:200].tobytes()
 
 
+def test_zarr_3_without_a_batch():
+    """What a pipeline calls that works on one chunk at a time."""
+    from types import SimpleNamespace
+
+    from zarr.core.buffer import default_buffer_prototype
+
+    codec, spec = ptxkit.zarr.LZ4(), SimpleNamespace(prototype=default_buffer_prototype())
+    chunk = spec.prototype.buffer.from_bytes(b"abc" * 1000)
+    stored = codec._encode_sync(chunk, spec)
+    assert bytes(STOCK().decode(stored.to_bytes())) == b"abc" * 1000
+    assert codec._decode_sync(stored, spec).to_bytes() == b"abc" * 1000
+
+
 def test_zarr_3_read_by_the_other(tmp_path, python):
     """Each in a process of its own: the configuration decides."""
-    write = ("import sys, warnings; warnings.simplefilter('ignore'); import numpy as np, zarr, ptxkit.zarr; register = {register}\n"
-             "if register: ptxkit.zarr.register()\n"
-             "a = zarr.create_array({path!r}, shape=(300, 300), chunks=(100, 100), dtype='f8', compressors=[{codec}()])\n"
-             "a[:] = np.arange(90000.).reshape(300, 300)")
-    read = ("import warnings; warnings.simplefilter('ignore'); import numpy as np, zarr, ptxkit.zarr; register = {register}\n"
-            "if register: ptxkit.zarr.register()\n"
-            "a = zarr.open_array({path!r}, mode='r'); print(type(a.compressors[0]).__module__, "
-            "(a[:] == np.arange(90000.).reshape(300, 300)).all())")
+    write = (
+        "import sys, warnings; warnings.simplefilter('ignore')\n"
+        "import numpy as np, zarr, ptxkit.zarr; register = {register}\n"
+        "if register: ptxkit.zarr.register()\n"
+        "a = zarr.create_array({path!r}, shape=(300, 300), chunks=(100, 100), dtype='f8', compressors=[{codec}()])\n"
+        "a[:] = np.arange(90000.).reshape(300, 300)"
+    )
+    read = (
+        "import warnings; warnings.simplefilter('ignore')\n"
+        "import numpy as np, zarr, ptxkit.zarr; register = {register}\n"
+        "if register: ptxkit.zarr.register()\n"
+        "a = zarr.open_array({path!r}, mode='r'); print(type(a.compressors[0]).__module__, "
+        "(a[:] == np.arange(90000.).reshape(300, 300)).all())"
+    )
     path = str(tmp_path / "ours")
     python(write.format(register=True, path=path, codec="ptxkit.zarr.LZ4"))
     assert python(read.format(register=False, path=path)) == "zarr.codecs.numcodecs._codecs True\n"
@@ -128,10 +156,13 @@ def test_zarr_by_its_settings_alone(tmp_path, python):
     """As with the wheel installed: its entry point, and a file that $ZARR_CONFIG names."""
     (tmp_path / "ptxkit-0.dist-info").mkdir()
     (tmp_path / "ptxkit-0.dist-info" / "METADATA").write_text("Metadata-Version: 2.1\nName: ptxkit\nVersion: 0\n")
-    (tmp_path / "ptxkit-0.dist-info" / "entry_points.txt").write_text("[zarr.codecs]\nnumcodecs.lz4 = ptxkit.zarr:LZ4\n")
+    (tmp_path / "ptxkit-0.dist-info" / "entry_points.txt").write_text(
+        "[zarr.codecs]\nnumcodecs.lz4 = ptxkit.zarr:LZ4\n"
+    )
     (tmp_path / "settings").mkdir()
     (tmp_path / "settings" / "zarr.yaml").write_text("codecs:\n  numcodecs.lz4: ptxkit.zarr.LZ4\n")
     import os
+
     path = os.pathsep.join([os.environ["PYTHONPATH"], str(tmp_path)])
     program = "from zarr.registry import get_codec_class; print(get_codec_class('numcodecs.lz4'))"
     assert python(program, PYTHONPATH=path, ZARR_CONFIG=str(tmp_path / "settings")) == "<class 'ptxkit.zarr.LZ4'>\n"
@@ -163,6 +194,7 @@ def register_in_worker():
 
     import ptxkit.numcodecs
     import ptxkit.zarr
+
     warnings.simplefilter("ignore")
     ptxkit.numcodecs.register()
     ptxkit.zarr.register()
@@ -183,13 +215,14 @@ from test_arrays import register_in_worker, square
 from zarr.codecs import numcodecs
 def main():
     values = np.arange(1_000_000, dtype="i8").reshape(1000, 1000)
-    a = zarr.create_array({str(tmp_path / 'a')!r}, shape=values.shape, chunks=(250, 250), dtype="i8", compressors=[numcodecs.LZ4()])
+    like = dict(shape=values.shape, chunks=(250, 250), dtype="i8", compressors=[numcodecs.LZ4()])
+    a = zarr.create_array({str(tmp_path / 'a')!r}, **like)
     a[:] = values
-    b = zarr.create_array({str(tmp_path / 'b')!r}, shape=values.shape, chunks=(250, 250), dtype="i8", compressors=[numcodecs.LZ4()])
-    with distributed.LocalCluster(n_workers=2, threads_per_worker=2, processes=True, dashboard_address=None) as cluster, \\
-            distributed.Client(cluster) as client:
+    b = zarr.create_array({str(tmp_path / 'b')!r}, **like)
+    settings = dict(n_workers=2, threads_per_worker=2, processes=True, dashboard_address=None)
+    with distributed.LocalCluster(**settings) as cluster, distributed.Client(cluster) as client:
         client.run(register_in_worker)
-        used = client.run(lambda: __import__("zarr").open_array({str(tmp_path / 'a')!r}).compressors[0].__class__.__module__)
+        used = client.run(lambda: type(zarr.open_array({str(tmp_path / 'a')!r}).compressors[0]).__module__)
         dask.array.store(dask.array.from_zarr({str(tmp_path / 'a')!r}).map_blocks(square), b, lock=False)
     print(sorted(used.values()), (zarr.open_array({str(tmp_path / 'b')!r})[:] == values * values).all())
 if __name__ == "__main__":
@@ -203,7 +236,9 @@ def test_hdf5_both_ways(size):
     values = array_of("<i8", size)
     codec = ptxkit.Codec("lz4", framing="hdf5")
     with h5py.File(io.BytesIO(), "w") as file:
-        ours = file.create_dataset("ours", shape=values.shape, dtype=values.dtype, chunks=values.shape, **hdf5plugin.LZ4())
+        ours = file.create_dataset(
+            "ours", shape=values.shape, dtype=values.dtype, chunks=values.shape, **hdf5plugin.LZ4()
+        )
         ours.id.write_direct_chunk((0,), codec.encode(values))
         assert (ours[...] == values).all()
         stock = file.create_dataset("stock", data=values, chunks=values.shape, **hdf5plugin.LZ4())

@@ -1,4 +1,5 @@
 """ptxkit.Codec on host buffers."""
+
 import array
 import concurrent.futures
 import copy
@@ -41,7 +42,13 @@ def test_every_codec_and_level(name):
 @pytest.mark.parametrize("framing", FRAMINGS)
 def test_a_list_is_a_batch(framing):
     codec = ptxkit.Codec("lz4", framing=framing)
-    items = [TEXT[:4096 - i] for i in range(500)] + [b"", noise(5_000_000), np.arange(1000), memoryview(TEXT), bytearray(TEXT)]
+    items = [TEXT[: 4096 - i] for i in range(500)] + [
+        b"",
+        noise(5_000_000),
+        np.arange(1000),
+        memoryview(TEXT),
+        bytearray(TEXT),
+    ]
     raw = [bytes(item) for item in items]
     stored = codec.encode(items)
     assert stored == [codec.encode(item) for item in items]
@@ -55,7 +62,15 @@ def test_kinds_of_buffers(tmp_path):
     codec = ptxkit.Codec("lz4")
     read_only = np.frombuffer(TEXT, "u1")
     with open(tmp_path / "data", "rb") as file, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as mapped:
-        for data in (TEXT, bytearray(TEXT), memoryview(TEXT), mapped, array.array("B", TEXT), read_only, read_only.reshape(100, 100)):
+        for data in (
+            TEXT,
+            bytearray(TEXT),
+            memoryview(TEXT),
+            mapped,
+            array.array("B", TEXT),
+            read_only,
+            read_only.reshape(100, 100),
+        ):
             assert codec.decode(codec.encode(data)) == TEXT
     fortran = np.asfortranarray(np.arange(600).reshape(20, 30))
     assert codec.decode(codec.encode(fortran)) == fortran.tobytes("A")
@@ -81,35 +96,48 @@ def test_chunk_bytes_are_the_blocks_of_frames():
     data = TEXT * 30
     for size in (2**16, 2**18, 2**20, 2**22):
         frame = ptxkit.Codec("lz4", chunk_bytes=size).encode(data)
-        assert ptxkit.lz4.frame.get_frame_info(frame)["block_size"] == size and ptxkit.Codec("lz4").decode(frame) == data
+        assert (
+            ptxkit.lz4.frame.get_frame_info(frame)["block_size"] == size and ptxkit.Codec("lz4").decode(frame) == data
+        )
     sizes = {len(ptxkit.Codec("lzr", chunk_bytes=size).encode(data)) for size in (2**12, 2**20)}
     assert len(sizes) == 2
 
 
-@pytest.mark.parametrize("call, kind, text", [
-    (lambda: ptxkit.Codec("zip"), ValueError, "there is no codec 'zip', expected lz4, lzr"),
-    (lambda: ptxkit.Codec(5), TypeError, "name: expected a string"),
-    (lambda: ptxkit.Codec("lz4", level=9), ValueError, "lz4 has no level 9, expected 1 to 2"),
-    (lambda: ptxkit.Codec("lz4", level=1.5), TypeError, "level: expected a whole number"),
-    (lambda: ptxkit.Codec("lz4", framing="zip"), ValueError, "there is no framing 'zip', expected raw, frame"),
-    (lambda: ptxkit.Codec("lzr", framing="raw"), NotImplementedError, "lzr has no framing 0"),
-    (lambda: ptxkit.Codec("lz4", policy="fast"), ValueError, "there is no policy 'fast', expected automatic, cpu"),
-    (lambda: ptxkit.Codec("lz4", threads=-1), ValueError, "threads is -1"),
-    (lambda: ptxkit.Codec("lz4", chunk_bytes=1000), ValueError, "chunk_bytes is 1000, lz4 takes 65536, "),
-    (lambda: ptxkit.Codec("lz4", chunk_bytes=65536, framing="raw"), ValueError, "chunk_bytes is of framing 'frame'"),
-    (lambda: ptxkit.Codec("lz4", framing="stored").decode(b"\0"), ValueError, "expected sizes or out"),
-    (lambda: ptxkit.Codec().decode([b"", b""], sizes=[1]), ValueError, "2 items and 1 sizes"),
-    (lambda: ptxkit.Codec().decode(b"", sizes=-1), ValueError, "-1 is negative"),
-    (lambda: ptxkit.Codec().decode(b"", sizes=1, out=bytearray(1)), ValueError, "sizes and out"),
-    (lambda: ptxkit.Codec().encode([b""], out=[]), ValueError, "1 items and 0 buffers"),
-    (lambda: ptxkit.Codec().encode([b""], out=bytearray(9)), TypeError, "out: expected a list of 1 buffers"),
-    (lambda: ptxkit.Codec().encode(b"", out=b"123"), ValueError, "out, a bytes, is read-only"),
-    (lambda: ptxkit.Codec(chunk_bytes=65536).encode(b"", out=b"123"), ValueError, "read-only"),
-    (lambda: ptxkit.Codec(chunk_bytes=65536).encode(b"", out=bytearray(3)), ValueError, "out has 3 bytes, expected at least"),
-    (lambda: ptxkit.Codec().encode("text"), TypeError, "a bytes-like object is required, not 'str'"),
-    (lambda: ptxkit.Codec().encode([b"", 7]), TypeError, "item 1: a bytes-like object is required, not 'int'"),
-    (lambda: ptxkit.Codec().encode(np.arange(20)[::2]), ValueError, "item, a ndarray, is not contiguous"),
-])
+@pytest.mark.parametrize(
+    "call, kind, text",
+    [
+        (lambda: ptxkit.Codec("zip"), ValueError, "there is no codec 'zip', expected lz4, lzr"),
+        (lambda: ptxkit.Codec(5), TypeError, "name: expected a string"),
+        (lambda: ptxkit.Codec("lz4", level=9), ValueError, "lz4 has no level 9, expected 1 to 2"),
+        (lambda: ptxkit.Codec("lz4", level=1.5), TypeError, "level: expected a whole number"),
+        (lambda: ptxkit.Codec("lz4", framing="zip"), ValueError, "there is no framing 'zip', expected raw, frame"),
+        (lambda: ptxkit.Codec("lzr", framing="raw"), NotImplementedError, "lzr has no framing 0"),
+        (lambda: ptxkit.Codec("lz4", policy="fast"), ValueError, "there is no policy 'fast', expected automatic, cpu"),
+        (lambda: ptxkit.Codec("lz4", threads=-1), ValueError, "threads is -1"),
+        (lambda: ptxkit.Codec("lz4", chunk_bytes=1000), ValueError, "chunk_bytes is 1000, lz4 takes 65536, "),
+        (
+            lambda: ptxkit.Codec("lz4", chunk_bytes=65536, framing="raw"),
+            ValueError,
+            "chunk_bytes is of framing 'frame'",
+        ),
+        (lambda: ptxkit.Codec("lz4", framing="stored").decode(b"\0"), ValueError, "expected sizes or out"),
+        (lambda: ptxkit.Codec().decode([b"", b""], sizes=[1]), ValueError, "2 items and 1 sizes"),
+        (lambda: ptxkit.Codec().decode(b"", sizes=-1), ValueError, "-1 is negative"),
+        (lambda: ptxkit.Codec().decode(b"", sizes=1, out=bytearray(1)), ValueError, "sizes and out"),
+        (lambda: ptxkit.Codec().encode([b""], out=[]), ValueError, "1 items and 0 buffers"),
+        (lambda: ptxkit.Codec().encode([b""], out=bytearray(9)), TypeError, "out: expected a list of 1 buffers"),
+        (lambda: ptxkit.Codec().encode(b"", out=b"123"), ValueError, "out, a bytes, is read-only"),
+        (lambda: ptxkit.Codec(chunk_bytes=65536).encode(b"", out=b"123"), ValueError, "read-only"),
+        (
+            lambda: ptxkit.Codec(chunk_bytes=65536).encode(b"", out=bytearray(3)),
+            ValueError,
+            "out has 3 bytes, expected at least",
+        ),
+        (lambda: ptxkit.Codec().encode("text"), TypeError, "a bytes-like object is required, not 'str'"),
+        (lambda: ptxkit.Codec().encode([b"", 7]), TypeError, "item 1: a bytes-like object is required, not 'int'"),
+        (lambda: ptxkit.Codec().encode(np.arange(20)[::2]), ValueError, "item, a ndarray, is not contiguous"),
+    ],
+)
 def test_misuse(call, kind, text):
     with pytest.raises(kind, match=text):
         call()
@@ -159,7 +187,7 @@ def test_damage(name, framing):
     sizes = len(TEXT) if framing == "stored" else None
     outcomes = set()
     for at in range(len(stored)):
-        for damaged in (stored[:at], stored[:at] + bytes([stored[at] ^ 0x55]) + stored[at + 1:]):
+        for damaged in (stored[:at], stored[:at] + bytes([stored[at] ^ 0x55]) + stored[at + 1 :]):
             try:
                 codec.decode(damaged, sizes)
                 outcomes.add("decoded")  # a raw block has no checksum
@@ -170,12 +198,21 @@ def test_damage(name, framing):
         codec.decode([stored, stored[:5], stored], [len(TEXT)] * 3)
     assert [status != 0 for status in raised.value.statuses] == [False, True, False]
     copied = pickle.loads(pickle.dumps(raised.value))
-    assert (type(copied), str(copied), copied.statuses) == (type(raised.value), str(raised.value), raised.value.statuses)
+    assert (type(copied), str(copied), copied.statuses) == (
+        type(raised.value),
+        str(raised.value),
+        raised.value.statuses,
+    )
 
 
-@pytest.mark.parametrize("framing, data", [("numcodecs", b"\xff\xff\xff\x7f\0"),
-                                           ("frame", b"\x04\x22\x4d\x18\x68\x40" + b"\xff" * 7 + b"\0\0\0\0\0\0"),
-                                           ("hdf5", b"\0\0\x0f\xff\xff\xff\xff\xff\0\x01\0\0\0\0\0\1\0")])
+@pytest.mark.parametrize(
+    "framing, data",
+    [
+        ("numcodecs", b"\xff\xff\xff\x7f\0"),
+        ("frame", b"\x04\x22\x4d\x18\x68\x40" + b"\xff" * 7 + b"\0\0\0\0\0\0"),
+        ("hdf5", b"\0\0\x0f\xff\xff\xff\xff\xff\0\x01\0\0\0\0\0\1\0"),
+    ],
+)
 def test_claimed_sizes_are_not_believed(framing, data):
     with pytest.raises(ptxkit.DataError):
         ptxkit.Codec("lz4", framing=framing).decode(data)
@@ -188,7 +225,12 @@ def test_frames_without_a_content_size():
 
 def test_pickle_and_copy():
     codec = ptxkit.Codec("lz4", level=2, framing="raw", threads=1, policy="cpu")
-    for other in (pickle.loads(pickle.dumps(codec)), copy.copy(codec), copy.deepcopy(codec), eval(repr(codec), {"Codec": ptxkit.Codec})):
+    for other in (
+        pickle.loads(pickle.dumps(codec)),
+        copy.copy(codec),
+        copy.deepcopy(codec),
+        eval(repr(codec), {"Codec": ptxkit.Codec}),
+    ):
         assert other == codec and hash(other) == hash(codec) and other.encode(TEXT) == codec.encode(TEXT)
     assert codec != ptxkit.Codec("lz4") and codec.describe().startswith("cpu, 1 thread")
 
@@ -199,7 +241,7 @@ def test_threads_share_a_codec():
 
     def work(number):
         for i in range(50):
-            data = bytes([number]) * (1000 * i) + TEXT[:number * 7]
+            data = bytes([number]) * (1000 * i) + TEXT[: number * 7]
             if codec.decode(codec.encode([data, data])) != [data, data]:
                 wrong.append(number)
             try:
@@ -231,12 +273,18 @@ def in_child(work):
 
 @pytest.mark.filterwarnings("ignore:This process")
 def test_fork():
-    codec = ptxkit.Codec("lz4")
+    codec = ptxkit.Codec("lz4", threads=3)
     assert codec.encode(TEXT) and ptxkit.lz4.block.compress(TEXT)  # the parent's threads run
 
     def work():
+        assert len(os.listdir("/proc/self/task")) == 1 and codec.encode(TEXT)
+        assert len(os.listdir("/proc/self/task")) >= 3  # threads of its own
         own = ptxkit.lz4.block.decompress(ptxkit.lz4.block.compress(TEXT)) == TEXT
-        return own and codec.decode(codec.encode([TEXT] * 100)) == [TEXT] * 100 and not in_child(lambda: codec.encode(TEXT) != b"")
+        return (
+            own
+            and codec.decode(codec.encode([TEXT] * 100)) == [TEXT] * 100
+            and not in_child(lambda: codec.encode(TEXT) != b"")
+        )
 
     assert in_child(work) == 0
     assert codec.decode(codec.encode(TEXT)) == TEXT

@@ -1,4 +1,5 @@
 """The examples of docs/python.md run."""
+
 import pathlib
 import re
 

@@ -1,4 +1,5 @@
 """ptxkit.open and ptxkit.lz4.frame.open."""
+
 import contextlib
 import copy
 import io
@@ -35,7 +36,7 @@ def test_round_trip(tmp_path, name, data):
     path = tmp_path / ("a.lz4" if name == "lz4" else "a.ptz")
     with ptxkit.open(path, "wb", codec=ptxkit.Codec(name)) as file:
         for at in range(0, len(data), 100_000):
-            assert file.write(data[at:at + 100_000]) == min(100_000, len(data) - at)
+            assert file.write(data[at : at + 100_000]) == min(100_000, len(data) - at)
         assert file.tell() == len(data) and file.writable() and not file.readable() and not file.seekable()
     with ptxkit.open(path) as file:
         assert file.read() == data and file.read() == b"" and file.tell() == len(data)
@@ -52,8 +53,13 @@ def test_python_lz4_reads_and_is_read(tmp_path):
     with lz4.frame.open(path, "ab") as file:
         file.write(b"more\n")
     assert ptxkit.open(path).read() == LINES + b"more\n"
-    for arguments in ({}, {"block_linked": False, "compression_level": 3}, {"content_checksum": True, "source_size": len(LINES)},
-                      {"block_checksum": True, "block_size": 7}, {"return_bytearray": True}):
+    for arguments in (
+        {},
+        {"block_linked": False, "compression_level": 3},
+        {"content_checksum": True, "source_size": len(LINES)},
+        {"block_checksum": True, "block_size": 7},
+        {"return_bytearray": True},
+    ):
         with ptxkit.lz4.frame.open(path, "wb", **arguments) as file:
             file.write(LINES)
         assert lz4.frame.open(path).read() == LINES
@@ -89,12 +95,22 @@ def test_seeking(tmp_path):
     with ptxkit.open(path, "wb") as file:
         file.write(LINES)
     with ptxkit.open(path) as file, io.BytesIO(LINES) as expected:
-        for offset, whence in ((1000, 0), (5, 1), (-3, 1), (-10, 2), (0, 0), (5_000_000, 0), (10, 0), (10**9, 0), (4_999_999, 0)):
+        for offset, whence in (
+            (1000, 0),
+            (5, 1),
+            (-3, 1),
+            (-10, 2),
+            (0, 0),
+            (5_000_000, 0),
+            (10, 0),
+            (10**9, 0),
+            (4_999_999, 0),
+        ):
             expected_place = min(expected.seek(offset, whence), len(LINES))
             assert file.seek(offset, whence) == expected_place
             expected.seek(expected_place)
             assert file.read(20) == expected.read(20) and file.tell() == expected.tell()
-        assert file.peek(1)[:1] == LINES[file.tell():file.tell() + 1]
+        assert file.peek(1)[:1] == LINES[file.tell() : file.tell() + 1]
         with pytest.raises(ValueError):
             file.seek(-1)
 
@@ -182,26 +198,38 @@ def test_errors_below_come_through():
 
 def test_damaged_files(tmp_path):
     frame = lz4.frame.compress(LINES, content_checksum=True)
-    for damaged in (frame[:-1], frame[:len(frame) // 2], frame[:5000] + b"\xff\xff\xff" + frame[5003:], b"no frame at all"):
+    for damaged in (
+        frame[:-1],
+        frame[: len(frame) // 2],
+        frame[:5000] + b"\xff\xff\xff" + frame[5003:],
+        b"no frame at all",
+    ):
         with ptxkit.open(io.BytesIO(damaged)) as file, pytest.raises(ptxkit.DataError):
             file.read()
     with ptxkit.open(io.BytesIO(frame[:-1])) as file:
         assert file.read(1000) == LINES[:1000]  # what comes before the fault
 
 
-@pytest.mark.parametrize("call, kind, text", [
-    (lambda: ptxkit.open("a.bin", "wb"), ValueError, "codec is not given, and the name 'a.bin'"),
-    (lambda: ptxkit.open("a.ptz", "wb"), ValueError, "codec is not given"),
-    (lambda: ptxkit.open("a.lz4", "rb", codec="lz4"), ValueError, "codec is for writing"),
-    (lambda: ptxkit.open("a.ptz", "ab", codec="lzr"), ValueError, "cannot be extended"),
-    (lambda: ptxkit.open("a.lz4", "wb", codec=5), TypeError, "codec: expected a name or a ptxkit.Codec"),
-    (lambda: ptxkit.open("a.lz4", "wb", codec=ptxkit.Codec("lz4", framing="raw")), ValueError, "files have framing 'frame'"),
-    (lambda: ptxkit.open("a.lz4", "rw"), ValueError, "Invalid mode"),
-    (lambda: ptxkit.open("a.lz4", "rbt"), ValueError, "Invalid mode"),
-    (lambda: ptxkit.open("a.lz4", "rb", encoding="utf-8"), ValueError, "'encoding' not supported in binary mode"),
-    (lambda: ptxkit.open(5, "rb"), TypeError, "expected a path or a file object, found a int"),
-    (lambda: ptxkit.open("/nowhere/a.lz4"), FileNotFoundError, "nowhere"),
-])
+@pytest.mark.parametrize(
+    "call, kind, text",
+    [
+        (lambda: ptxkit.open("a.bin", "wb"), ValueError, "codec is not given, and the name 'a.bin'"),
+        (lambda: ptxkit.open("a.ptz", "wb"), ValueError, "codec is not given"),
+        (lambda: ptxkit.open("a.lz4", "rb", codec="lz4"), ValueError, "codec is for writing"),
+        (lambda: ptxkit.open("a.ptz", "ab", codec="lzr"), ValueError, "cannot be extended"),
+        (lambda: ptxkit.open("a.lz4", "wb", codec=5), TypeError, "codec: expected a name or a ptxkit.Codec"),
+        (
+            lambda: ptxkit.open("a.lz4", "wb", codec=ptxkit.Codec("lz4", framing="raw")),
+            ValueError,
+            "files have framing 'frame'",
+        ),
+        (lambda: ptxkit.open("a.lz4", "rw"), ValueError, "Invalid mode"),
+        (lambda: ptxkit.open("a.lz4", "rbt"), ValueError, "Invalid mode"),
+        (lambda: ptxkit.open("a.lz4", "rb", encoding="utf-8"), ValueError, "'encoding' not supported in binary mode"),
+        (lambda: ptxkit.open(5, "rb"), TypeError, "expected a path or a file object, found a int"),
+        (lambda: ptxkit.open("/nowhere/a.lz4"), FileNotFoundError, "nowhere"),
+    ],
+)
 def test_misuse(call, kind, text, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     with pytest.raises(kind, match=text):
@@ -222,7 +250,9 @@ def test_wrong_direction_pickle_and_copy(tmp_path):
 def test_threads_share_a_file(tmp_path):
     path = tmp_path / "a.lz4"
     with ptxkit.open(path, "wb") as file:
-        threads = [threading.Thread(target=lambda: [file.write(b"0123456789" * 10_000) for _ in range(100)]) for _ in range(4)]
+        threads = [
+            threading.Thread(target=lambda: [file.write(b"0123456789" * 10_000) for _ in range(100)]) for _ in range(4)
+        ]
         for thread in threads:
             thread.start()
         for thread in threads:
@@ -235,6 +265,7 @@ def test_fork(tmp_path):
     path = pathlib.Path(tmp_path / "a.lz4")
     with ptxkit.open(path, "wb") as file:
         file.write(LINES)
+        file.write(b"that waits in a buffer")
 
         def work():
             with pytest.raises(ptxkit.Error, match="before this process was forked"):
@@ -244,15 +275,23 @@ def test_fork(tmp_path):
 
         assert in_child(work) == 0
         file.write(b"end")
-    assert ptxkit.open(path).read() == LINES + b"end"
+    assert ptxkit.open(path).read() == LINES + b"that waits in a bufferend"
 
 
 def test_the_end_of_a_process(tmp_path):
     """Files that are open at the end are closed, and threads hold nothing up."""
-    program = (f"import ptxkit\nw = ptxkit.open({str(tmp_path / 'w.lz4')!r}, 'wb'); w.write(b'kept')\n"
-               f"with ptxkit.open({str(tmp_path / 'r.lz4')!r}, 'wb') as f: f.write(bytes(range(256)) * 200000)\n"
-               f"r = ptxkit.open({str(tmp_path / 'r.lz4')!r}); print(r.read(3))")
+    program = (
+        f"import ptxkit\nw = ptxkit.open({str(tmp_path / 'w.lz4')!r}, 'wb'); w.write(b'kept')\n"
+        f"with ptxkit.open({str(tmp_path / 'r.lz4')!r}, 'wb') as f: f.write(bytes(range(256)) * 200000)\n"
+        f"r = ptxkit.open({str(tmp_path / 'r.lz4')!r}); print(r.read(3))"
+    )
     began = time.monotonic()
-    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=60, env=dict(os.environ))
-    assert (done.returncode, done.stdout, done.stderr) == (0, "b'\\x00\\x01\\x02'\n", "") and time.monotonic() - began < 30
+    done = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, timeout=60, env=dict(os.environ)
+    )
+    assert (done.returncode, done.stdout, done.stderr) == (
+        0,
+        "b'\\x00\\x01\\x02'\n",
+        "",
+    ) and time.monotonic() - began < 30
     assert lz4.frame.open(tmp_path / "w.lz4").read() == b"kept"

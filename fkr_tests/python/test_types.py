@@ -1,4 +1,5 @@
 """mypy --strict over the package, and over a program that uses it."""
+
 import os
 import pathlib
 import subprocess
@@ -23,8 +24,22 @@ ptxkit.Codec(level="high")  # one error
 
 
 def mypy(tmp_path, *arguments):
-    return subprocess.run([sys.executable, "-m", "mypy", "--cache-dir", tmp_path / "cache", "--config-file", PACKAGE / "pyproject.toml",
-                           *arguments], capture_output=True, text=True, cwd=PACKAGE, env={**os.environ, "MYPYPATH": str(PACKAGE)})
+    return subprocess.run(
+        [
+            sys.executable,
+            "-m",
+            "mypy",
+            "--cache-dir",
+            tmp_path / "cache",
+            "--config-file",
+            PACKAGE / "pyproject.toml",
+            *arguments,
+        ],
+        capture_output=True,
+        text=True,
+        cwd=PACKAGE,
+        env={**os.environ, "MYPYPATH": str(PACKAGE)},
+    )
 
 
 def test_package(tmp_path):

@@ -8,12 +8,13 @@
 
 Importing this package loads nothing; its first use loads libptxkit.so.1.
 """
+
 from __future__ import annotations
 
-import importlib
-from typing import TYPE_CHECKING, Any, List
-
+TYPE_CHECKING = False  # typing has it, and takes longer to import than all of this
 if TYPE_CHECKING:
+    from typing import Any, List
+
     from ptxkit import debug as debug
     from ptxkit import lz4 as lz4
     from ptxkit._codec import Codec as Codec
@@ -35,13 +36,38 @@ __version__ = "0.1.0"
 _HOMES = {
     **dict.fromkeys(("Codec", "CodecInfo", "codecs"), "ptxkit._codec"),
     **dict.fromkeys(("File", "open"), "ptxkit._files"),
-    **dict.fromkeys(("DataError", "DeviceError", "Error", "InvalidValueError", "LibraryNotFoundError", "OutOfMemoryError", "StreamError",
-                     "UnsupportedError"), "ptxkit._errors"),
+    **dict.fromkeys(
+        (
+            "DataError",
+            "DeviceError",
+            "Error",
+            "InvalidValueError",
+            "LibraryNotFoundError",
+            "OutOfMemoryError",
+            "StreamError",
+            "UnsupportedError",
+        ),
+        "ptxkit._errors",
+    ),
 }
 _MODULES = ("debug", "lz4", "numcodecs", "zarr")
 
-__all__ = ["Codec", "CodecInfo", "DataError", "DeviceError", "Error", "File", "InvalidValueError", "LibraryNotFoundError",
-           "OutOfMemoryError", "StreamError", "UnsupportedError", "codecs", "library_version", "open"]
+__all__ = [
+    "Codec",
+    "CodecInfo",
+    "DataError",
+    "DeviceError",
+    "Error",
+    "File",
+    "InvalidValueError",
+    "LibraryNotFoundError",
+    "OutOfMemoryError",
+    "StreamError",
+    "UnsupportedError",
+    "codecs",
+    "library_version",
+    "open",
+]
 
 
 def library_version() -> str:
@@ -53,6 +79,8 @@ def library_version() -> str:
 
 
 def __getattr__(name: str) -> Any:
+    import importlib
+
     if name in _MODULES:
         return importlib.import_module(f"ptxkit.{name}")
     if name not in _HOMES:

@@ -1,4 +1,5 @@
 """Addresses of host buffers, through the buffer protocol; and bytes objects to be filled."""
+
 from __future__ import annotations
 
 import ctypes
@@ -12,9 +13,19 @@ _DLPACK_CPU = (1, 3)  # kDLCPU, kDLCUDAHost
 
 
 class _View(ctypes.Structure):  # Py_buffer
-    _fields_ = [("buf", ctypes.c_void_p), ("obj", ctypes.py_object), ("len", ctypes.c_ssize_t), ("itemsize", ctypes.c_ssize_t),
-                ("readonly", ctypes.c_int), ("ndim", ctypes.c_int), ("format", ctypes.c_char_p), ("shape", ctypes.c_void_p),
-                ("strides", ctypes.c_void_p), ("suboffsets", ctypes.c_void_p), ("internal", ctypes.c_void_p)]
+    _fields_ = [
+        ("buf", ctypes.c_void_p),
+        ("obj", ctypes.py_object),
+        ("len", ctypes.c_ssize_t),
+        ("itemsize", ctypes.c_ssize_t),
+        ("readonly", ctypes.c_int),
+        ("ndim", ctypes.c_int),
+        ("format", ctypes.c_char_p),
+        ("shape", ctypes.c_void_p),
+        ("strides", ctypes.c_void_p),
+        ("suboffsets", ctypes.c_void_p),
+        ("internal", ctypes.c_void_p),
+    ]
 
 
 _get_buffer = ctypes.pythonapi.PyObject_GetBuffer
@@ -32,7 +43,10 @@ def new_bytes(size: int) -> bytes:
 
 
 def bytes_view(value: Any) -> memoryview:
-    """The bytes of a contiguous buffer, in the order of memory. NumPy exports neither times nor Fortran's order as such."""
+    """The bytes of a contiguous buffer, in the order of memory.
+
+    NumPy exports neither times nor Fortran's order as such.
+    """
     flags = getattr(value, "flags", None)
     if flags is not None and getattr(flags, "forc", False):
         value = value.reshape(-1, order="A").view("u1")
@@ -47,13 +61,18 @@ def refuse_buffer(value: Any, what: str, reason: BaseException) -> BaseException
     if not on_device and hasattr(value, "__dlpack_device__"):
         on_device = value.__dlpack_device__()[0] not in _DLPACK_CPU
     if on_device:
-        return _errors.UnsupportedError(f"{what} is a {kind} in device memory: expected host memory; copy it to the host first",
-                                        _errors.UNSUPPORTED)
+        return _errors.UnsupportedError(
+            f"{what} is a {kind} in device memory: expected host memory; copy it to the host first", _errors.UNSUPPORTED
+        )
     if isinstance(reason, (BufferError, ValueError)):
         if "writable" in str(reason) or "read-only" in str(reason) or "readonly" in str(reason):
-            return _errors.InvalidValueError(f"{what}, a {kind}, is read-only: expected a writable buffer", _errors.INVALID_VALUE)
-        return _errors.InvalidValueError(f"{what}, a {kind}, is not contiguous: expected one block of memory; copy it first ({reason})",
-                                         _errors.INVALID_VALUE)
+            return _errors.InvalidValueError(
+                f"{what}, a {kind}, is read-only: expected a writable buffer", _errors.INVALID_VALUE
+            )
+        return _errors.InvalidValueError(
+            f"{what}, a {kind}, is not contiguous: expected one block of memory; copy it first ({reason})",
+            _errors.INVALID_VALUE,
+        )
     if hasattr(value, "__dlpack__"):
         return TypeError(f"{what}: expected a bytes-like object, found a {kind}; pass its NumPy view")
     return TypeError(f"{what}: a bytes-like object is required, not '{kind}'")

@@ -1,9 +1,9 @@
-"""The C ABI (runtime/c_api/ptxkit.h) through ctypes: structures and functions from two tables, and the library they are of."""
+"""The C ABI (runtime/c_api/ptxkit.h) through ctypes: structures and functions from two tables, and the library."""
+
 from __future__ import annotations
 
 import ctypes
 import os
-import pathlib
 from ctypes import POINTER, c_char, c_char_p, c_int, c_int32, c_int64, c_size_t, c_uint32, c_uint64, c_void_p
 from typing import Any, Dict, List, Tuple, Type
 
@@ -19,31 +19,84 @@ _Fields = List[Tuple[str, Any]]
 
 STRUCTURES: Dict[str, _Fields] = {
     "ptxkit_codec_info": [
-        ("struct_bytes", c_uint32), ("codec", c_uint32), ("name", c_char * 24), ("extension", c_char * 8), ("operations", c_uint32),
-        ("framings", c_uint32), ("least_level", c_int32), ("greatest_level", c_int32), ("default_level", c_int32),
-        ("default_block_bytes", c_uint32), ("largest_host_item", c_uint64), ("largest_device_item", c_uint64),
-        ("input_alignment", c_uint32), ("reserved", c_uint32 * 11)],
+        ("struct_bytes", c_uint32),
+        ("codec", c_uint32),
+        ("name", c_char * 24),
+        ("extension", c_char * 8),
+        ("operations", c_uint32),
+        ("framings", c_uint32),
+        ("least_level", c_int32),
+        ("greatest_level", c_int32),
+        ("default_level", c_int32),
+        ("default_block_bytes", c_uint32),
+        ("largest_host_item", c_uint64),
+        ("largest_device_item", c_uint64),
+        ("input_alignment", c_uint32),
+        ("reserved", c_uint32 * 11),
+    ],
     "ptxkit_hooks": [
-        ("struct_bytes", c_uint32), ("reserved0", c_uint32), ("user", c_void_p), ("log", c_void_p), ("allocate", c_void_p),
-        ("release", c_void_p), ("progress", c_void_p), ("is_cancelled", c_void_p), ("reserved", c_uint64)],
+        ("struct_bytes", c_uint32),
+        ("reserved0", c_uint32),
+        ("user", c_void_p),
+        ("log", c_void_p),
+        ("allocate", c_void_p),
+        ("release", c_void_p),
+        ("progress", c_void_p),
+        ("is_cancelled", c_void_p),
+        ("reserved", c_uint64),
+    ],
     "ptxkit_context_options": [
-        ("struct_bytes", c_uint32), ("policy", c_uint32), ("cpu_threads", c_uint32), ("device_count", c_uint32), ("devices", c_void_p),
-        ("device_memory_bytes", c_uint64), ("expected_bytes", c_uint64), ("cuda_library", c_char_p), ("calibration_path", c_char_p),
-        ("hooks", c_void_p)],
+        ("struct_bytes", c_uint32),
+        ("policy", c_uint32),
+        ("cpu_threads", c_uint32),
+        ("device_count", c_uint32),
+        ("devices", c_void_p),
+        ("device_memory_bytes", c_uint64),
+        ("expected_bytes", c_uint64),
+        ("cuda_library", c_char_p),
+        ("calibration_path", c_char_p),
+        ("hooks", c_void_p),
+    ],
     "ptxkit_batch_options": [
-        ("struct_bytes", c_uint32), ("codec", c_uint32), ("framing", c_uint32), ("level", c_int32), ("flags", c_uint32),
-        ("reserved", c_uint32 * 11)],
+        ("struct_bytes", c_uint32),
+        ("codec", c_uint32),
+        ("framing", c_uint32),
+        ("level", c_int32),
+        ("flags", c_uint32),
+        ("reserved", c_uint32 * 11),
+    ],
     "ptxkit_stream_options": [
-        ("struct_bytes", c_uint32), ("codec", c_uint32), ("level", c_int32), ("flags", c_uint32), ("block_bytes", c_uint32),
-        ("reserved0", c_uint32), ("content_bytes", c_uint64), ("memory_bytes", c_uint64), ("hooks", c_void_p),
-        ("reserved", c_uint32 * 4)],
+        ("struct_bytes", c_uint32),
+        ("codec", c_uint32),
+        ("level", c_int32),
+        ("flags", c_uint32),
+        ("block_bytes", c_uint32),
+        ("reserved0", c_uint32),
+        ("content_bytes", c_uint64),
+        ("memory_bytes", c_uint64),
+        ("hooks", c_void_p),
+        ("reserved", c_uint32 * 4),
+    ],
     "ptxkit_totals": [
-        ("raw_bytes", c_uint64), ("stored_bytes", c_uint64), ("frame_count", c_uint64), ("block_count", c_uint64)],
+        ("raw_bytes", c_uint64),
+        ("stored_bytes", c_uint64),
+        ("frame_count", c_uint64),
+        ("block_count", c_uint64),
+    ],
     "ptxkit_argument": [
-        ("kind", c_uint32), ("alignment", c_uint32), ("data", c_void_p), ("bytes", c_size_t), ("name", c_char_p)],
+        ("kind", c_uint32),
+        ("alignment", c_uint32),
+        ("data", c_void_p),
+        ("bytes", c_size_t),
+        ("name", c_char_p),
+    ],
     "ptxkit_launch_shape": [
-        ("grid", c_uint32 * 3), ("block", c_uint32 * 3), ("cluster", c_uint32 * 3), ("dynamic_shared_bytes", c_uint32),
-        ("reserved", c_uint32 * 6)],
+        ("grid", c_uint32 * 3),
+        ("block", c_uint32 * 3),
+        ("cluster", c_uint32 * 3),
+        ("dynamic_shared_bytes", c_uint32),
+        ("reserved", c_uint32 * 6),
+    ],
 }
 
 
@@ -102,11 +155,11 @@ FUNCTIONS: Dict[str, Tuple[Any, List[Any]]] = {
 
 
 def _places() -> List[str]:
-    """Where the library is looked for: $PTXKIT_LIBRARY alone if it is set; otherwise the package, then the system's folders."""
+    """Where the library is looked for: $PTXKIT_LIBRARY alone if it is set; otherwise the package, then the system."""
     named = os.environ.get(VARIABLE)
     if named:
         return [named]
-    return [str(pathlib.Path(__file__).parent / "lib" / SONAME), SONAME]
+    return [os.path.join(os.path.dirname(os.path.abspath(__file__)), "lib", SONAME), SONAME]
 
 
 def _load() -> Any:
@@ -120,7 +173,11 @@ def _load() -> Any:
             return library
         except (OSError, AttributeError) as reason:
             tried.append(f"  {place}: {reason}")
-    where = f"named by ${VARIABLE}" if os.environ.get(VARIABLE) else f"set ${VARIABLE} to its path, or install the wheel of ptxkit"
+    where = (
+        f"named by ${VARIABLE}"
+        if os.environ.get(VARIABLE)
+        else f"set ${VARIABLE} to its path, or install the wheel of ptxkit"
+    )
     raise _errors.LibraryNotFoundError(f"cannot load {SONAME} ({where}):\n" + "\n".join(tried))
 
 

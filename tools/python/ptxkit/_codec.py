@@ -1,4 +1,5 @@
 """Codec: buffers and batches of buffers of one codec."""
+
 from __future__ import annotations
 
 import ctypes
@@ -32,8 +33,15 @@ def _info(number: int) -> CodecInfo:
     info = _c.CodecInfo()
     _c.check(_c.lib().ptxkit_codec_query(number, ctypes.byref(info)))
     framings = [name for name, bit in _batch.FRAMINGS.items() if info.framings >> bit & 1]
-    return CodecInfo(info.name.decode(), info.extension.decode(), framings, range(info.least_level, info.greatest_level + 1),
-                     info.default_level, info.default_block_bytes, info.largest_host_item)
+    return CodecInfo(
+        info.name.decode(),
+        info.extension.decode(),
+        framings,
+        range(info.least_level, info.greatest_level + 1),
+        info.default_level,
+        info.default_block_bytes,
+        info.largest_host_item,
+    )
 
 
 def codecs() -> List[CodecInfo]:
@@ -62,17 +70,31 @@ class Codec:
     threads      0: one for each usable core
     policy       "automatic", "cpu", "gpu" or "mixed"
 
-    A list or a tuple of buffers is one batch, which is worked off by all threads. Objects can be used by several threads at a
-    time, pickled and copied.
+    A list or a tuple of buffers is one batch, which is worked off by all threads. Objects can be used by several
+    threads at a time, pickled and copied.
     """
 
-    def __init__(self, name: str = "lz4", *, level: int = 0, chunk_bytes: Optional[int] = None, framing: str = "frame",
-                 threads: int = 0, policy: str = "automatic") -> None:
+    def __init__(
+        self,
+        name: str = "lz4",
+        *,
+        level: int = 0,
+        chunk_bytes: Optional[int] = None,
+        framing: str = "frame",
+        threads: int = 0,
+        policy: str = "automatic",
+    ) -> None:
         if framing not in _batch.FRAMINGS:
-            raise _errors.InvalidValueError(f"there is no framing {framing!r}, expected {', '.join(_batch.FRAMINGS)}",
-                                            _errors.INVALID_VALUE)
-        self._settings = {"level": whole_number(level, "level"), "chunk_bytes": chunk_bytes, "framing": framing, "threads": threads,
-                          "policy": policy}
+            raise _errors.InvalidValueError(
+                f"there is no framing {framing!r}, expected {', '.join(_batch.FRAMINGS)}", _errors.INVALID_VALUE
+            )
+        self._settings = {
+            "level": whole_number(level, "level"),
+            "chunk_bytes": chunk_bytes,
+            "framing": framing,
+            "threads": threads,
+            "policy": policy,
+        }
         self._name = name
         self._number = find(name)
         self._level = int(level)
@@ -86,12 +108,14 @@ class Codec:
     def _read_chunk_bytes(self, value: int) -> int:
         size = whole_number(value, "chunk_bytes")
         if self._framing != _batch.FRAME:
-            raise _errors.InvalidValueError(f"chunk_bytes is of framing 'frame', found framing {self._settings['framing']!r}",
-                                            _errors.INVALID_VALUE)
+            raise _errors.InvalidValueError(
+                f"chunk_bytes is of framing 'frame', found framing {self._settings['framing']!r}", _errors.INVALID_VALUE
+            )
         allowed = [2**n for n in range(12, 21)] if self._number != _batch.LZ4 else [2**16, 2**18, 2**20, 2**22]
         if size not in allowed:
-            raise _errors.InvalidValueError(f"chunk_bytes is {size}, {self._name} takes {', '.join(map(str, allowed))}",
-                                            _errors.INVALID_VALUE)
+            raise _errors.InvalidValueError(
+                f"chunk_bytes is {size}, {self._name} takes {', '.join(map(str, allowed))}", _errors.INVALID_VALUE
+            )
         return size
 
     @property
@@ -134,20 +158,38 @@ class Codec:
         items = list(data) if isinstance(data, (list, tuple)) else [data]
         if self._chunk_bytes:
             wanted = _streams.options
-            results: Any = [_streams.convert(True, self._context, wanted(
-                self._number, self._level, _streams.NO_CONTENT_CHECKSUM if self._number == _batch.LZ4 else 0, self._chunk_bytes,
-                _size_of(item) if self._number == _batch.LZ4 else 0), item) for item in items]
+            results: Any = [
+                _streams.convert(
+                    True,
+                    self._context,
+                    wanted(
+                        self._number,
+                        self._level,
+                        _streams.NO_CONTENT_CHECKSUM if self._number == _batch.LZ4 else 0,
+                        self._chunk_bytes,
+                        _size_of(item) if self._number == _batch.LZ4 else 0,
+                    ),
+                    item,
+                )
+                for item in items
+            ]
             if out is not None:
                 results = [_copy(result, room) for result, room in zip(results, _rooms(data, items, out))]
         elif out is None:
             results = _batch.compress(self._context, self._number, self._framing, self._level, items)
         else:
-            results = _batch.compress_into(self._context, self._number, self._framing, self._level, items, _rooms(data, items, out))
+            results = _batch.compress_into(
+                self._context, self._number, self._framing, self._level, items, _rooms(data, items, out)
+            )
         return results if isinstance(data, (list, tuple)) else results[0]
 
     @overload
-    def decode(self, data: Union[List[Any], "tuple[Any, ...]"], sizes: Optional[Sequence[int]] = None,
-               out: Optional[Sequence[Any]] = None) -> List[bytes]: ...
+    def decode(
+        self,
+        data: Union[List[Any], "tuple[Any, ...]"],
+        sizes: Optional[Sequence[int]] = None,
+        out: Optional[Sequence[Any]] = None,
+    ) -> List[bytes]: ...
 
     @overload
     def decode(self, data: Any, sizes: Optional[int] = None, out: Any = None) -> bytes: ...
@@ -155,27 +197,33 @@ class Codec:
     def decode(self, data: Any, sizes: Any = None, out: Any = None) -> Any:
         """The raw bytes of a compressed buffer, or a list of them for a list of buffers.
 
-        sizes is the largest raw size (of each item of a list). It is needed for framing "stored", whose raw sizes it must be
-        exactly, and saves a look at the others. With out the bytes are written there, see encode().
+        sizes is the largest raw size (of each item of a list). It is needed for framing "stored", whose raw sizes it
+        must be exactly, and saves a look at the others. With out the bytes are written there, see encode().
         """
         is_batch = isinstance(data, (list, tuple))
         items = list(data) if is_batch else [data]
         if out is not None:
             if sizes is not None:
-                raise _errors.InvalidValueError("sizes and out: expected one of them, a buffer of out has a size",
-                                                _errors.INVALID_VALUE)
-            results: Any = _batch.decompress_into(self._context, self._number, self._framing, items, _rooms(data, items, out))
+                raise _errors.InvalidValueError(
+                    "sizes and out: expected one of them, a buffer of out has a size", _errors.INVALID_VALUE
+                )
+            results: Any = _batch.decompress_into(
+                self._context, self._number, self._framing, items, _rooms(data, items, out)
+            )
             return results if is_batch else results[0]
         if self._framing == _batch.STORED and sizes is None:
-            raise _errors.InvalidValueError("items of framing 'stored' do not say their raw size: expected sizes or out",
-                                            _errors.INVALID_VALUE)
+            raise _errors.InvalidValueError(
+                "items of framing 'stored' do not say their raw size: expected sizes or out", _errors.INVALID_VALUE
+            )
         wanted = self._sizes(items, sizes, is_batch)
         try:
             results = _batch.decompress(self._context, self._number, self._framing, items, wanted)
         except _errors.UnsupportedError:
             if self._framing != _batch.FRAME or sizes is not None:
                 raise
-            results = [_streams.convert(False, self._context, _streams.options(), item) for item in items]  # no content size
+            results = [
+                _streams.convert(False, self._context, _streams.options(), item) for item in items
+            ]  # no content size
         return results if is_batch else results[0]
 
     def _sizes(self, items: List[Any], sizes: Any, is_batch: bool) -> Sequence[Optional[int]]:
@@ -183,7 +231,9 @@ class Codec:
             return [None] * len(items)
         given = list(sizes) if is_batch else [sizes]
         if len(given) != len(items):
-            raise _errors.InvalidValueError(f"{len(items)} items and {len(given)} sizes: expected as many", _errors.INVALID_VALUE)
+            raise _errors.InvalidValueError(
+                f"{len(items)} items and {len(given)} sizes: expected as many", _errors.INVALID_VALUE
+            )
         checked = [whole_number(size, "sizes") for size in given]
         if any(size < 0 for size in checked):
             raise _errors.InvalidValueError(f"sizes: {min(checked)} is negative", _errors.INVALID_VALUE)
@@ -216,6 +266,8 @@ def _copy(result: bytes, room: Any) -> memoryview:
     if view.readonly:
         raise _errors.InvalidValueError("out is read-only: expected a writable buffer", _errors.INVALID_VALUE)
     if len(result) > len(view):
-        raise _errors.InvalidValueError(f"out has {len(view)} bytes, expected at least {len(result)}", _errors.OUTPUT_TOO_SMALL)
-    view[:len(result)] = result
-    return view[:len(result)]
+        raise _errors.InvalidValueError(
+            f"out has {len(view)} bytes, expected at least {len(result)}", _errors.OUTPUT_TOO_SMALL
+        )
+    view[: len(result)] = result
+    return view[: len(result)]

@@ -1,4 +1,5 @@
-"""Contexts: the threads and devices that do the work. Equal settings share one context; a forked child makes its own."""
+"""Contexts: the threads and devices that do the work. Equal settings share a context; a forked child makes its own."""
+
 from __future__ import annotations
 
 import ctypes
@@ -66,9 +67,13 @@ os.register_at_fork(after_in_child=_after_fork)
 def shared(policy: str = "automatic", threads: int = 0) -> Context:
     """The context of these settings. Errors: no such policy; a number of threads that is none."""
     if policy not in POLICIES:
-        raise _errors.InvalidValueError(f"there is no policy {policy!r}, expected {', '.join(POLICIES)}", _errors.INVALID_VALUE)
+        raise _errors.InvalidValueError(
+            f"there is no policy {policy!r}, expected {', '.join(POLICIES)}", _errors.INVALID_VALUE
+        )
     if not isinstance(threads, int) or isinstance(threads, bool) or not 0 <= threads < 2**16:
-        raise _errors.InvalidValueError(f"threads is {threads!r}, expected 0 (one for each core) to 65535", _errors.INVALID_VALUE)
+        raise _errors.InvalidValueError(
+            f"threads is {threads!r}, expected 0 (one for each core) to 65535", _errors.INVALID_VALUE
+        )
     with _lock:
         context = _shared.get((policy, threads))
         if context is None:

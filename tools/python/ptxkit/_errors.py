@@ -1,4 +1,5 @@
-"""Errors. ptxkit.Error is a RuntimeError with the status of the C ABI; its subclasses are also the exception that Python has."""
+"""Errors. ptxkit.Error is a RuntimeError with the status of the C ABI; its subclasses are Python's exceptions, too."""
+
 from __future__ import annotations
 
 from typing import Any, Optional, Sequence, Tuple
@@ -26,7 +27,7 @@ class LibraryNotFoundError(ImportError):
 class Error(RuntimeError):
     """A call that failed.
 
-    status is a ptxkit_status, such as 12. statuses has one for each item of a batch, and is None where there was no batch.
+    status is a ptxkit_status, such as 12. statuses has one for each item of a batch, and is None without a batch.
     """
 
     def __init__(self, message: str, status: int = INTERNAL, statuses: Optional[Sequence[int]] = None) -> None:

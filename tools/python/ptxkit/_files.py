@@ -1,4 +1,5 @@
 """Files of compressed bytes: File, and open() for .lz4 and .ptz."""
+
 from __future__ import annotations
 
 import atexit
@@ -44,7 +45,7 @@ class _Reader(io.RawIOBase):
         if not data:
             self._at_end = True
             self._worker.finish()
-        view[:len(data)] = data
+        view[: len(data)] = data
         self._at += len(data)
         return len(data)
 
@@ -133,12 +134,20 @@ class _Writer(io.RawIOBase):
 class File(io.BufferedIOBase):
     """A compressed file that is read or written as its raw bytes. One thread works beside it, and ends with it.
 
-    Reading finds out what the file is; all frames of an .lz4 file are read. Seeking backwards begins again. Several threads
-    may use an object, one at a time. flush() hands what was written to the encoder, which keeps a block until it is full.
+    Reading finds out what the file is; all frames of an .lz4 file are read. Seeking backwards begins again. Several
+    threads may use an object, one at a time. flush() hands what was written to the encoder, which keeps a block until
+    it is full.
     """
 
-    def __init__(self, file: Any, mode: str, context: _context.Context, wanted: Any = None, as_bytes: Callable[[bytes], Any] = bytes,
-                 flush_ends_frame: bool = False) -> None:
+    def __init__(
+        self,
+        file: Any,
+        mode: str,
+        context: _context.Context,
+        wanted: Any = None,
+        as_bytes: Callable[[bytes], Any] = bytes,
+        flush_ends_frame: bool = False,
+    ) -> None:
         self._process = os.getpid()
         self._flush_ends_frame = flush_ends_frame
         self._owns_file = isinstance(file, (str, bytes, os.PathLike))
@@ -273,8 +282,9 @@ def _close_all() -> None:
 
 def _check_process(process: int) -> None:
     if process != os.getpid():
-        raise _errors.InvalidValueError("the file was opened before this process was forked: open it again in the child",
-                                        _errors.INVALID_VALUE)
+        raise _errors.InvalidValueError(
+            "the file was opened before this process was forked: open it again in the child", _errors.INVALID_VALUE
+        )
 
 
 def _can_seek(file: Any) -> bool:
@@ -288,13 +298,13 @@ def _write_all(file: Any, as_bytes: Callable[[bytes], Any]) -> _streams.Write:
             return
         view = memoryview(data)
         while len(view):
-            view = view[file.write(view) or 0:]
+            view = view[file.write(view) or 0 :]
 
     return write
 
 
 def binary_mode(mode: str) -> str:
-    """"rb" for "r", and so on. Errors: what is no mode."""
+    """ "rb" for "r", and so on. Errors: what is no mode."""
     binary = "".join(sorted(mode.replace("b", "").replace("t", ""))) + "b"
     if binary not in ("rb", "wb", "xb", "ab") or len(mode) > 2 or len(set(mode)) != len(mode):
         raise ValueError(f"Invalid mode: {mode!r}")
@@ -318,34 +328,49 @@ def _codec_for(file: Any, codec: Union[str, _codec.Codec, None]) -> _codec.Codec
     if codec is None:
         path = os.fsdecode(file) if isinstance(file, (str, bytes, os.PathLike)) else ""
         if not path.endswith(".lz4"):
-            raise _errors.InvalidValueError(f"codec is not given, and the name {path!r} does not end in .lz4: expected codec='lz4' or a "
-                                            "codec of .ptz files, such as 'lzr'", _errors.INVALID_VALUE)
+            raise _errors.InvalidValueError(
+                f"codec is not given, and the name {path!r} does not end in .lz4: expected codec='lz4' or a "
+                "codec of .ptz files, such as 'lzr'",
+                _errors.INVALID_VALUE,
+            )
         codec = "lz4"
     if isinstance(codec, str):
         codec = _codec.Codec(codec)
     if not isinstance(codec, _codec.Codec):
         raise TypeError(f"codec: expected a name or a ptxkit.Codec, found a {type(codec).__name__}")
     if codec._settings["framing"] != "frame":
-        raise _errors.InvalidValueError(f"codec has framing {codec._settings['framing']!r}: files have framing 'frame'",
-                                        _errors.INVALID_VALUE)
+        raise _errors.InvalidValueError(
+            f"codec has framing {codec._settings['framing']!r}: files have framing 'frame'", _errors.INVALID_VALUE
+        )
     return codec
 
 
-def open(file: Any, mode: str = "rb", codec: Union[str, _codec.Codec, None] = None, *, encoding: Optional[str] = None,
-         errors: Optional[str] = None, newline: Optional[str] = None) -> Any:
+def open(
+    file: Any,
+    mode: str = "rb",
+    codec: Union[str, _codec.Codec, None] = None,
+    *,
+    encoding: Optional[str] = None,
+    errors: Optional[str] = None,
+    newline: Optional[str] = None,
+) -> Any:
     """Opens a compressed file: a path or a file object, to be read, written ("w", "x") or extended ("a", .lz4 only).
 
-    codec, a name or a Codec, is for writing; without it a name that ends in .lz4 is written as LZ4. A reader finds out what the
-    file is. Modes with "t" are of text, as in builtins.open().
+    codec, a name or a Codec, is for writing; without it a name that ends in .lz4 is written as LZ4. A reader finds out
+    what the file is. Modes with "t" are of text, as in builtins.open().
     """
     binary = binary_mode(mode)
     check_text(mode, encoding, errors, newline)
     if binary == "rb":
         if codec is not None:
-            raise _errors.InvalidValueError("codec is for writing: a reader finds it in the file", _errors.INVALID_VALUE)
+            raise _errors.InvalidValueError(
+                "codec is for writing: a reader finds it in the file", _errors.INVALID_VALUE
+            )
         return in_text(File(file, binary, _context.default()), mode, encoding, errors, newline)
     chosen = _codec_for(file, codec)
     if binary == "ab" and chosen.name != "lz4":
-        raise _errors.InvalidValueError("a .ptz file cannot be extended: mode 'a' is of .lz4 files", _errors.INVALID_VALUE)
+        raise _errors.InvalidValueError(
+            "a .ptz file cannot be extended: mode 'a' is of .lz4 files", _errors.INVALID_VALUE
+        )
     wanted = _streams.options(chosen._number, chosen._level, 0, chosen._chunk_bytes)
     return in_text(File(file, binary, chosen._context, wanted), mode, encoding, errors, newline)

@@ -1,4 +1,5 @@
 """The programs that the wheel holds beside the package."""
+
 from __future__ import annotations
 
 import os

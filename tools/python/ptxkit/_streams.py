@@ -1,4 +1,5 @@
 """Streams through functions in Python: of whole buffers, and in a thread of their own for file objects."""
+
 from __future__ import annotations
 
 import ctypes
@@ -44,8 +45,15 @@ def run(compresses: bool, context: _context.Context, wanted: Any, read: Read, wr
 
     totals = _c.Totals()
     function = _c.lib().ptxkit_compress_stream if compresses else _c.lib().ptxkit_decompress_stream
-    status = function(context.handle(), ctypes.byref(wanted), _c.ReadFunction(on_read), None, _c.WriteFunction(on_write), None,
-                      ctypes.byref(totals))
+    status = function(
+        context.handle(),
+        ctypes.byref(wanted),
+        _c.ReadFunction(on_read),
+        None,
+        _c.WriteFunction(on_write),
+        None,
+        ctypes.byref(totals),
+    )
     if status != _errors.OK:
         failure = _c.failure(status)
         if raised:
@@ -76,7 +84,17 @@ def convert(compresses: bool, context: _context.Context, wanted: Any, data: Any)
             return 0
 
         function = _c.lib().ptxkit_compress_stream if compresses else _c.lib().ptxkit_decompress_stream
-        _c.check(function(context.handle(), ctypes.byref(wanted), _c.ReadFunction(on_read), None, _c.WriteFunction(on_write), None, None))
+        _c.check(
+            function(
+                context.handle(),
+                ctypes.byref(wanted),
+                _c.ReadFunction(on_read),
+                None,
+                _c.WriteFunction(on_write),
+                None,
+                None,
+            )
+        )
     return chunks[0] if len(chunks) == 1 else b"".join(chunks)
 
 
@@ -119,7 +137,7 @@ class Pipe:
             if self._chunk is None:
                 return b""
             taken = bytes(self._chunk[:size] if size >= 0 else self._chunk)
-            rest = self._chunk[len(taken):]
+            rest = self._chunk[len(taken) :]
             self._chunk = rest if len(rest) else None
             if self._chunk is None:
                 self._condition.notify_all()

@@ -1,4 +1,5 @@
-"""PTX without a GPU: analyze() checks a text against the catalogue of rules, run() executes an entry on the emulator."""
+"""PTX without a GPU: analyze() checks a text against the catalogue of rules, run() executes an entry."""
+
 from __future__ import annotations
 
 import ctypes
@@ -10,8 +11,24 @@ from typing import Any, Dict, List, Mapping, Optional, Sequence, Tuple, Union
 
 from ptxkit import _buffers, _c, _errors
 
-__all__ = ["Argument", "Fault", "Finding", "Report", "Result", "analyze", "bytes_value", "f32", "f64", "in_", "out", "run", "s32", "s64",
-           "u32", "u64"]
+__all__ = [
+    "Argument",
+    "Fault",
+    "Finding",
+    "Report",
+    "Result",
+    "analyze",
+    "bytes_value",
+    "f32",
+    "f64",
+    "in_",
+    "out",
+    "run",
+    "s32",
+    "s64",
+    "u32",
+    "u64",
+]
 
 Text = Union[str, bytes, "os.PathLike[str]"]
 
@@ -58,9 +75,22 @@ class Report:
         self.error: Optional[str] = file["error"]
         self.score: Optional[float] = file.get("score")
         self.findings: List[Finding] = [
-            Finding(kernel["name"], verdict["rule"], verdict["name"], found["severity"], found["tier"], found["message"], found["line"],
-                    found["column"], found["remedy"], found)
-            for kernel in file.get("kernels", []) for verdict in kernel["verdicts"] for found in verdict["findings"]]
+            Finding(
+                kernel["name"],
+                verdict["rule"],
+                verdict["name"],
+                found["severity"],
+                found["tier"],
+                found["message"],
+                found["line"],
+                found["column"],
+                found["remedy"],
+                found,
+            )
+            for kernel in file.get("kernels", [])
+            for verdict in kernel["verdicts"]
+            for found in verdict["findings"]
+        ]
 
     def to_sarif(self) -> Dict[str, Any]:
         """The report as a SARIF 2.1.0 object."""
@@ -71,7 +101,9 @@ class Report:
         return _analyze(self._text, self._options, "text")[0]
 
     def __repr__(self) -> str:
-        return f"<ptxkit.debug.Report {self._options['name']}: exit code {self.exit_code}, {len(self.findings)} findings>"
+        return (
+            f"<ptxkit.debug.Report {self._options['name']}: exit code {self.exit_code}, {len(self.findings)} findings>"
+        )
 
 
 def _analyze(text: bytes, options: Dict[str, Any], form: str) -> Tuple[str, int]:
@@ -81,16 +113,35 @@ def _analyze(text: bytes, options: Dict[str, Any], form: str) -> Tuple[str, int]
     return _c.take_string(report), exit_code.value
 
 
-def analyze(ptx: Text, launch: Optional[Mapping[str, Any]] = None, *, name: Optional[str] = None, falsify: bool = False,
-            select: Sequence[str] = (), ignore: Sequence[str] = (), check: Sequence[str] = (), kernels: Sequence[str] = (),
-            assume_align: Optional[int] = None, profile: Optional[str] = None, release: bool = False, fail_on: Optional[str] = None,
-            min_score: Optional[float] = None) -> Report:
-    """Checks a PTX text, or the file of a pathlib.Path. The arguments are options of `ptx-debug analyze`; launch is a launch file
-    as a dict (docs/analyzer.md).
+def analyze(
+    ptx: Text,
+    launch: Optional[Mapping[str, Any]] = None,
+    *,
+    name: Optional[str] = None,
+    falsify: bool = False,
+    select: Sequence[str] = (),
+    ignore: Sequence[str] = (),
+    check: Sequence[str] = (),
+    kernels: Sequence[str] = (),
+    assume_align: Optional[int] = None,
+    profile: Optional[str] = None,
+    release: bool = False,
+    fail_on: Optional[str] = None,
+    min_score: Optional[float] = None,
+) -> Report:
+    """Checks a PTX text, or the file of a pathlib.Path.
+
+    The arguments are options of `ptx-debug analyze`; launch is a launch file as a dict (docs/analyzer.md).
     """
     text, shown = _text_and_name(ptx, name)
     options: Dict[str, Any] = {"name": shown}
-    given = {"launch": launch, "assume_align": assume_align, "profile": profile, "fail_on": fail_on, "min_score": min_score}
+    given = {
+        "launch": launch,
+        "assume_align": assume_align,
+        "profile": profile,
+        "fail_on": fail_on,
+        "min_score": min_score,
+    }
     options.update({key: value for key, value in given.items() if value is not None})
     lists = {"select": select, "ignore": ignore, "check": check, "kernels": kernels}
     for key, words in lists.items():
@@ -158,7 +209,9 @@ def _packed(form: str, value: Any) -> Argument:
     try:
         return Argument(_VALUE, struct.pack(form, value))
     except (struct.error, OverflowError) as reason:
-        raise _errors.InvalidValueError(f"{value!r} does not fit the parameter: {reason}", _errors.INVALID_VALUE) from None
+        raise _errors.InvalidValueError(
+            f"{value!r} does not fit the parameter: {reason}", _errors.INVALID_VALUE
+        ) from None
 
 
 def _of_parameter(value: Any, parameter: Dict[str, Any], index: int) -> Argument:
@@ -171,12 +224,15 @@ def _of_parameter(value: Any, parameter: Dict[str, Any], index: int) -> Argument
         try:
             return Argument(_VALUE, int(value).to_bytes(size, "little", signed=value < 0))
         except OverflowError:
-            raise _errors.InvalidValueError(f"{where}: {value} does not fit {size} bytes", _errors.INVALID_VALUE) from None
+            raise _errors.InvalidValueError(
+                f"{where}: {value} does not fit {size} bytes", _errors.INVALID_VALUE
+            ) from None
     if type(value) is float and size in (4, 8):
         return _packed("<f" if size == 4 else "<d", value)
     if isinstance(value, (int, float)) and type(value) in (int, float):
-        raise _errors.InvalidValueError(f"{where}: {size} bytes cannot be made from {value!r}: expected bytes_value(...)",
-                                        _errors.INVALID_VALUE)
+        raise _errors.InvalidValueError(
+            f"{where}: {size} bytes cannot be made from {value!r}: expected bytes_value(...)", _errors.INVALID_VALUE
+        )
     if hasattr(value, "dtype") and getattr(value, "shape", None) == () and not hasattr(value, "__setitem__"):
         return Argument(_VALUE, value.tobytes())
     return Argument(_IN_OUT, value)
@@ -203,8 +259,17 @@ class Fault:
 
 def _fault(raw: Dict[str, Any]) -> Fault:
     at = raw.get("at", {})
-    return Fault(raw["kind"], raw.get("rule", ""), raw["message"], at.get("line", 0), at.get("ptx", ""), at.get("source", ""),
-                 tuple(at.get("thread", ())), tuple(at.get("block", ())), raw)
+    return Fault(
+        raw["kind"],
+        raw.get("rule", ""),
+        raw["message"],
+        at.get("line", 0),
+        at.get("ptx", ""),
+        at.get("source", ""),
+        tuple(at.get("thread", ())),
+        tuple(at.get("block", ())),
+        raw,
+    )
 
 
 class Result:
@@ -238,12 +303,16 @@ class _Module:
         _c.check(_c.lib().ptxkit_module_describe(self._handle, ctypes.byref(described)))
         entries = {each["name"]: each["parameters"] for each in json.loads(_c.take_string(described))["entries"]}
         if entry not in entries:
-            raise _errors.InvalidValueError(f"there is no entry {entry!r}, expected {', '.join(entries) or 'none: the module has no entry'}",
-                                            _errors.INVALID_VALUE)
+            raise _errors.InvalidValueError(
+                f"there is no entry {entry!r}, expected {', '.join(entries) or 'none: the module has no entry'}",
+                _errors.INVALID_VALUE,
+            )
         found: List[Dict[str, Any]] = entries[entry]
         return found
 
-    def launch(self, entry: str, shape: Any, arguments: Sequence[Argument], options: Optional[Dict[str, Any]]) -> Result:
+    def launch(
+        self, entry: str, shape: Any, arguments: Sequence[Argument], options: Optional[Dict[str, Any]]
+    ) -> Result:
         read = [each.data for each in arguments if each.kind in (_VALUE, _IN)]
         written = [each.data for each in arguments if each.kind in (_OUT, _IN_OUT)]
         report = ctypes.c_void_p()
@@ -251,13 +320,26 @@ class _Module:
             reading.add(read, "argument")
             writing.add(written, "argument", writable=True)
             passed = (_c.Argument * len(arguments))()
-            next_of = {True: iter(zip(writing.addresses, writing.sizes)), False: iter(zip(reading.addresses, reading.sizes))}
+            next_of = {
+                True: iter(zip(writing.addresses, writing.sizes)),
+                False: iter(zip(reading.addresses, reading.sizes)),
+            }
             for target, each in zip(passed, arguments):
                 target.kind, target.alignment = each.kind, each.alignment
                 target.data, target.bytes = next(next_of[each.kind in (_OUT, _IN_OUT)])
                 target.name = each.name.encode() if each.name is not None else None
-            _c.check(_c.lib().ptxkit_launch(self._handle, entry.encode(), ctypes.byref(shape), passed, len(arguments),
-                                            None if options is None else json.dumps(options).encode(), ctypes.byref(report), None))
+            _c.check(
+                _c.lib().ptxkit_launch(
+                    self._handle,
+                    entry.encode(),
+                    ctypes.byref(shape),
+                    passed,
+                    len(arguments),
+                    None if options is None else json.dumps(options).encode(),
+                    ctypes.byref(report),
+                    None,
+                )
+            )
         return Result(json.loads(_c.take_string(report)))
 
     def close(self) -> None:
@@ -268,35 +350,64 @@ class _Module:
 def _axes(value: Union[int, Sequence[int]], name: str) -> Any:
     axes = (value,) if isinstance(value, int) else tuple(value)
     if not 1 <= len(axes) <= 3 or any(not isinstance(each, int) or not 1 <= each < 2**32 for each in axes):
-        raise _errors.InvalidValueError(f"{name} is {value!r}, expected one to three whole numbers of at least 1", _errors.INVALID_VALUE)
+        raise _errors.InvalidValueError(
+            f"{name} is {value!r}, expected one to three whole numbers of at least 1", _errors.INVALID_VALUE
+        )
     return (ctypes.c_uint32 * 3)(*axes, *[1] * (3 - len(axes)))
 
 
-def run(ptx: Text, entry: str, grid: Union[int, Sequence[int]], block: Union[int, Sequence[int]], args: Sequence[Any] = (), *,
-        checks: Union[str, Sequence[str], None] = None, cluster: Union[int, Sequence[int]] = 1, shared_bytes: int = 0,
-        backend: str = "emulator", sm: Optional[int] = None, device: Optional[int] = None, seed: Optional[int] = None,
-        adversarial: Optional[bool] = None, threads: Optional[int] = None, max_steps: Optional[int] = None,
-        max_faults: Optional[int] = None, name: Optional[str] = None) -> Result:
+def run(
+    ptx: Text,
+    entry: str,
+    grid: Union[int, Sequence[int]],
+    block: Union[int, Sequence[int]],
+    args: Sequence[Any] = (),
+    *,
+    checks: Union[str, Sequence[str], None] = None,
+    cluster: Union[int, Sequence[int]] = 1,
+    shared_bytes: int = 0,
+    backend: str = "emulator",
+    sm: Optional[int] = None,
+    device: Optional[int] = None,
+    seed: Optional[int] = None,
+    adversarial: Optional[bool] = None,
+    threads: Optional[int] = None,
+    max_steps: Optional[int] = None,
+    max_faults: Optional[int] = None,
+    name: Optional[str] = None,
+) -> Result:
     """Runs an entry to its end, with one argument for each parameter.
 
-    An int or a float becomes a value in the size of its parameter, a NumPy scalar its bytes, a writable buffer the address of a
-    copy that is written back. in_(), out(), u32(), f32() and bytes_value() say it otherwise. checks is "standard", "all", "none"
-    or names such as ["bounds", "races"]. A launch with faults returns them; it raises nothing.
+    An int or a float becomes a value in the size of its parameter, a NumPy scalar its bytes, a writable buffer the
+    address of a copy that is written back. in_(), out(), u32(), f32() and bytes_value() say it otherwise. checks is
+    "standard", "all", "none" or names such as ["bounds", "races"]. A launch with faults returns them; it raises
+    nothing.
     """
     text, shown = _text_and_name(ptx, name)
     options: Dict[str, Any] = {"name": shown, "backend": backend}
     options.update({key: value for key, value in {"sm": sm, "device": device}.items() if value is not None})
-    given = {"checks": checks if checks is None or isinstance(checks, str) else ",".join(checks), "seed": seed,
-             "adversarial": adversarial, "threads": threads, "max_steps": max_steps, "max_faults": max_faults}
+    given = {
+        "checks": checks if checks is None or isinstance(checks, str) else ",".join(checks),
+        "seed": seed,
+        "adversarial": adversarial,
+        "threads": threads,
+        "max_steps": max_steps,
+        "max_faults": max_faults,
+    }
     launch_options = {key: value for key, value in given.items() if value is not None} or None
-    shape = _c.LaunchShape(grid=_axes(grid, "grid"), block=_axes(block, "block"), cluster=_axes(cluster, "cluster"),
-                           dynamic_shared_bytes=shared_bytes)
+    shape = _c.LaunchShape(
+        grid=_axes(grid, "grid"),
+        block=_axes(block, "block"),
+        cluster=_axes(cluster, "cluster"),
+        dynamic_shared_bytes=shared_bytes,
+    )
     module = _Module(text, options)
     try:
         parameters = module.parameters(entry)
         if len(parameters) != len(args):
-            raise _errors.InvalidValueError(f"'{entry}' has {len(parameters)} parameters, found {len(args)} arguments",
-                                            _errors.INVALID_VALUE)
+            raise _errors.InvalidValueError(
+                f"'{entry}' has {len(parameters)} parameters, found {len(args)} arguments", _errors.INVALID_VALUE
+            )
         arguments = [_of_parameter(value, parameter, i) for i, (value, parameter) in enumerate(zip(args, parameters))]
         return module.launch(entry, shape, arguments, launch_options)
     finally:

@@ -1,4 +1,5 @@
-"""The LZ4 codec of numcodecs, with its name and its bytes, on this library: register() puts it in place of the stock one."""
+"""The LZ4 codec of numcodecs on this library, with its name and bytes: register() puts it in that one's place."""
+
 from __future__ import annotations
 
 from typing import Any, List, Sequence
@@ -32,9 +33,12 @@ class LZ4(Codec):  # type: ignore[misc]
     def encode_batch(self, buffers: Sequence[Any]) -> List[bytes]:
         """A list of buffers in one call."""
         if self.acceleration > 1:
-            raise _errors.UnsupportedError(f"acceleration is {self.acceleration}: encoding has acceleration 1 alone",
-                                           _errors.UNSUPPORTED)
-        arrays = [buf if type(buf) is bytes else ensure_contiguous_ndarray(buf, self.max_buffer_size) for buf in buffers]
+            raise _errors.UnsupportedError(
+                f"acceleration is {self.acceleration}: encoding has acceleration 1 alone", _errors.UNSUPPORTED
+            )
+        arrays = [
+            buf if type(buf) is bytes else ensure_contiguous_ndarray(buf, self.max_buffer_size) for buf in buffers
+        ]
         return _batch.compress(_context.default(), _batch.LZ4, _batch.NUMCODECS, 1, arrays)
 
     def decode(self, buf: Any, out: Any = None) -> Any:

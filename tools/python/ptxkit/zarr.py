@@ -7,6 +7,7 @@
 Zarr cuts keys of its configuration at dots, so the name "numcodecs.lz4" can be set neither by
 zarr.config.set({"codecs.numcodecs.lz4": ...}) nor by a variable ZARR_CODECS__...
 """
+
 from __future__ import annotations
 
 import asyncio

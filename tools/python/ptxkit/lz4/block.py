@@ -1,8 +1,9 @@
 """LZ4 blocks, with the functions and errors of lz4.block of python-lz4.
 
-What the encoders of this library do not have is refused with ptxkit.UnsupportedError: dictionaries, acceleration above 1, and
-high_compression above 3.
+What the encoders of this library do not have is refused with ptxkit.UnsupportedError: dictionaries, acceleration above
+1, and high_compression above 3.
 """
+
 from __future__ import annotations
 
 import builtins
@@ -31,7 +32,9 @@ def _level(mode: str, acceleration: int, compression: int) -> int:
     if acceleration > 1:
         raise _errors.UnsupportedError(f"acceleration is {acceleration}: expected at most 1", _errors.UNSUPPORTED)
     if compression > 3:
-        raise _errors.UnsupportedError(f"compression is {compression}: expected at most 3, or 0 for the default", _errors.UNSUPPORTED)
+        raise _errors.UnsupportedError(
+            f"compression is {compression}: expected at most 3, or 0 for the default", _errors.UNSUPPORTED
+        )
     return 2 if mode == "high_compression" else 1
 
 
@@ -40,8 +43,15 @@ def _no_dictionary(dictionary: Any) -> None:
         raise _errors.UnsupportedError("dict: blocks with a dictionary are not supported", _errors.UNSUPPORTED)
 
 
-def compress(source: Any, mode: str = "default", store_size: bool = True, acceleration: int = 1, compression: int = 0,
-             return_bytearray: bool = False, dict: Any = b"") -> Union[bytes, bytearray]:
+def compress(
+    source: Any,
+    mode: str = "default",
+    store_size: bool = True,
+    acceleration: int = 1,
+    compression: int = 0,
+    return_bytearray: bool = False,
+    dict: Any = b"",
+) -> Union[bytes, bytearray]:
     """One LZ4 block; with store_size behind its raw size (4 bytes, little-endian)."""
     level = _level(mode, acceleration, compression)
     _no_dictionary(dict)
@@ -50,7 +60,9 @@ def compress(source: Any, mode: str = "default", store_size: bool = True, accele
     return bytearray(block) if return_bytearray else block
 
 
-def decompress(source: Any, uncompressed_size: int = -1, return_bytearray: bool = False, dict: Any = b"") -> Union[bytes, bytearray]:
+def decompress(
+    source: Any, uncompressed_size: int = -1, return_bytearray: bool = False, dict: Any = b""
+) -> Union[bytes, bytearray]:
     """The raw bytes of a block: of one behind its raw size, or of at most uncompressed_size bytes."""
     _no_dictionary(dict)
     stored = source if type(source) is bytes else _bytes_of(source)
@@ -62,7 +74,9 @@ def decompress(source: Any, uncompressed_size: int = -1, return_bytearray: bool 
             raise ValueError(f"Invalid size: 0x{size:x}")
         framing, most = _batch.NUMCODECS, len(stored) - 4
         if size > _LARGEST_RATIO * most:
-            raise LZ4BlockError(f"Decompression failed: corrupt input: {most} bytes cannot hold {size}", _errors.CANNOT_DECOMPRESS)
+            raise LZ4BlockError(
+                f"Decompression failed: corrupt input: {most} bytes cannot hold {size}", _errors.CANNOT_DECOMPRESS
+            )
     else:
         framing, size = _batch.RAW, min(uncompressed_size, _LARGEST_RATIO * len(stored))
     try:
@@ -70,8 +84,9 @@ def decompress(source: Any, uncompressed_size: int = -1, return_bytearray: bool 
     except _errors.Error as reason:
         if reason.status not in (_errors.CANNOT_DECOMPRESS, _errors.OUTPUT_TOO_SMALL):
             raise
-        raise LZ4BlockError(f"Decompression failed: corrupt input or insufficient space in destination buffer: {reason}",
-                            reason.status) from None
+        raise LZ4BlockError(
+            f"Decompression failed: corrupt input or insufficient space in destination buffer: {reason}", reason.status
+        ) from None
     return bytearray(raw) if return_bytearray else raw
 
 
