@@ -1,12 +1,13 @@
 #!/usr/bin/env python3
 """Tests of the Python package, with pytest and the packages that requirements.txt pins.
 
-usage: run.py --library FILE [ARGUMENT...]      arguments are pytest's
+usage: run.py --library FILE [--programs FOLDER] [ARGUMENT...]      other arguments are pytest's
 
-The virtual environment is made on the first run, below ~/.cache/ptxkit or in $PTXKIT_PYTHON_ENV. Exit code 77: skipped,
-because it cannot be made here.
+FOLDER has ptx-debug and ptx-pack, which the test of the wheel needs. The virtual environment is made on the first run,
+below ~/.cache/ptxkit or in $PTXKIT_PYTHON_ENV. Exit code 77: skipped, because it cannot be made here.
 """
 
+import argparse
 import os
 import pathlib
 import sys
@@ -20,21 +21,23 @@ ENVIRONMENT = Environment("python", HERE / "requirements.txt", "toolz==1.2.0")
 
 
 def main():
-    if len(sys.argv) < 3 or sys.argv[1] != "--library":
-        sys.exit(__doc__)
+    parser = argparse.ArgumentParser(usage=__doc__, allow_abbrev=False)
+    parser.add_argument("--library", type=pathlib.Path, required=True)
+    parser.add_argument("--programs", type=pathlib.Path)
+    options, arguments = parser.parse_known_args()
     try:
         ENVIRONMENT.make()
     except Unavailable as reason:
         print(f"SKIPPED: {reason}")
         sys.exit(77)
-    os.environ["PTXKIT_LIBRARY"] = str(pathlib.Path(sys.argv[2]).resolve())
+    os.environ["PTXKIT_LIBRARY"] = str(options.library.resolve())
+    if options.programs:
+        os.environ["PTXKIT_PROGRAMS"] = str(options.programs.resolve())
     os.environ["PYTHONPATH"] = str(REPO / "tools" / "python")
     os.environ["PYTHONDONTWRITEBYTECODE"] = "1"
     os.chdir(HERE)
-    os.execv(
-        ENVIRONMENT.interpreter(),
-        [ENVIRONMENT.interpreter(), "-B", "-m", "pytest", "-q", "-p", "no:cacheprovider", *sys.argv[3:]],
-    )
+    python = ENVIRONMENT.interpreter()
+    os.execv(python, [python, "-B", "-m", "pytest", "-q", "-p", "no:cacheprovider", *arguments])
 
 
 main()

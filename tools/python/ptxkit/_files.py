@@ -23,6 +23,7 @@ class _Reader(io.RawIOBase):
         self._worker: Optional[_streams.Worker] = None
         self._at = 0
         self._at_end = False
+        self._error: Optional[BaseException] = None
         self._process = os.getpid()
 
     def readable(self) -> bool:
@@ -35,19 +36,33 @@ class _Reader(io.RawIOBase):
         return self._at
 
     def readinto(self, into: Any) -> int:
-        _check_process(self._process)
         view = memoryview(into).cast("B")
-        if self._at_end or not len(view):
-            return 0
+        data = self._take(len(view)) if len(view) else b""
+        view[: len(data)] = data
+        return len(data)
+
+    def readall(self) -> bytes:
+        return b"".join(iter(lambda: self._take(-1), b""))
+
+    def _take(self, size: int) -> bytes:
+        """Up to `size` bytes, all that the thread has at once without one. An error is raised by each call."""
+        _check_process(self._process)
+        if self._error is not None:
+            raise self._error
+        if self._at_end:
+            return b""
         if self._worker is None:
             self._worker = _streams.decompressor(self._context, self._source.read)
-        data = self._worker.pipe.take(len(view))
+        data = self._worker.pipe.take(size)
         if not data:
             self._at_end = True
-            self._worker.finish()
-        view[: len(data)] = data
+            try:
+                self._worker.finish()
+            except BaseException as reason:
+                self._error = reason
+                raise
         self._at += len(data)
-        return len(data)
+        return data
 
     def seek(self, offset: int, whence: int = io.SEEK_SET) -> int:
         if self._begin is None:
@@ -65,7 +80,7 @@ class _Reader(io.RawIOBase):
         if offset < self._at:
             self.stop()
             self._source.seek(self._begin)
-            self._at, self._at_end = 0, False
+            self._at, self._at_end, self._error = 0, False, None
         while self._at < offset and self._skip(min(offset - self._at, _BUFFER_BYTES)):
             pass
         return self._at
@@ -238,6 +253,11 @@ class File(io.BufferedIOBase):
 
     def readline(self, size: Optional[int] = -1) -> bytes:
         return cast(bytes, self._check("rb").readline(-1 if size is None else size))
+
+    def __next__(self) -> bytes:
+        if self._is_closed:
+            raise ValueError("I/O operation on closed file")
+        return cast(bytes, next(self._buffer))
 
     def peek(self, size: int = 0) -> bytes:
         return cast(bytes, self._check("rb").peek(size))
