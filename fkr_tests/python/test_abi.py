@@ -35,7 +35,9 @@ def test_structures_have_the_stored_layout(name):
 def test_functions_are_those_of_the_library():
     symbols = set(re.findall(r"symbol T (\w+)@@PTXKIT_1", ABI))
     assert symbols >= set(_c.FUNCTIONS)
-    assert symbols - set(_c.FUNCTIONS) == {"ptxkit_compress_file", "ptxkit_decompress_file"}  # open() covers them
+    files = {"ptxkit_compress_file", "ptxkit_decompress_file"}  # open() covers them
+    device = {name for name in symbols if name.startswith("ptxkit_device_")}  # device arrays are refused as yet
+    assert symbols - set(_c.FUNCTIONS) == files | device
 
 
 def test_numbers_are_those_of_the_header():
