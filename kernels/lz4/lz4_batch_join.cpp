@@ -19,7 +19,7 @@ KernelDefinition lz4_batch_join() {
                        chunk = k.block() - index * arguments.chunks_per_item;
         k.return_if(index >= arguments.item_count);
         const BatchInput<Rate::block> item(k, arguments, index);
-        k.return_if(!item.is_ok() | item.is_direct() | (chunk >= item.chunk_count()));
+        k.return_if((!item.is_ok()) | item.is_direct() | (chunk >= item.chunk_count()));
         const BlockU32 begin = chunk * kMaxChunkBytes, size = min(item.size() - begin, kMaxChunkBytes);
         mark_block(k, Mark::item, size);
         const auto threads = threads_of(k);
