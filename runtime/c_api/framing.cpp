@@ -35,48 +35,12 @@ uint32_t get_little_endian(const uint8_t* at) {
          static_cast<uint32_t>(at[3]) << 24;
 }
 
-// Bytes beyond the token of a block that is one sequence of `count` literals.
-size_t literal_header_bytes(size_t count) { return count < 15 ? 1 : 2 + (count - 15) / 255; }
-
-// One LZ4 block from the pieces of `raw`.
-std::optional<size_t> write_block(Bytes raw, std::span<const CompressItem> pieces, MutableBytes output) {
-  const CompressItem& first = pieces[0];
-  if (pieces.size() == 1 && first.flag == ChunkFlag::compressed) {
-    if (first.compressed_bytes > output.size()) return std::nullopt;
-    std::memmove(output.data(), first.output.data(), first.compressed_bytes);
-    return first.compressed_bytes;
-  }
-  if (pieces.size() == 1 && (first.flag == ChunkFlag::zero || first.flag == ChunkFlag::filled)) {
-    if (const auto length = codec::encode_run(raw, output)) return *length;
-  }
-  if (pieces.size() > 1) {
-    std::vector<codec::ChunkEncoding> chunks;
-    chunks.reserve(pieces.size());
-    for (const CompressItem& piece : pieces) {
-      chunks.push_back(
-          {static_cast<uint32_t>(piece.raw.size()), piece.flag, Bytes(piece.output).first(piece.compressed_bytes)});
-    }
-    if (const auto length = codec::stitch(raw, chunks, output)) return *length;
-  }
-  const size_t header_bytes = literal_header_bytes(raw.size());
-  if (output.size() < header_bytes || output.size() - header_bytes < raw.size()) return std::nullopt;
-  uint8_t* at = output.data();
-  *at++ = static_cast<uint8_t>(std::min<size_t>(raw.size(), 15) << 4);
-  if (raw.size() >= 15) {
-    size_t rest = raw.size() - 15;
-    for (; rest >= 255; rest -= 255) *at++ = 255;
-    *at++ = static_cast<uint8_t>(rest);
-  }
-  if (!raw.empty()) std::memcpy(at, raw.data(), raw.size());
-  return header_bytes + raw.size();
-}
-
 // A piece as a block that is shorter than its raw bytes; otherwise nothing, and the caller stores the raw bytes.
 std::optional<size_t> write_short_block(const CompressItem& piece, MutableBytes output) {
   switch (piece.flag) {
     case ChunkFlag::compressed:
       if (piece.compressed_bytes > output.size()) return std::nullopt;
-      std::memcpy(output.data(), piece.output.data(), piece.compressed_bytes);
+      std::memmove(output.data(), piece.output.data(), piece.compressed_bytes);
       return piece.compressed_bytes;
     case ChunkFlag::zero:
     case ChunkFlag::filled:
@@ -85,6 +49,22 @@ std::optional<size_t> write_short_block(const CompressItem& piece, MutableBytes 
       break;
   }
   return std::nullopt;
+}
+
+// One LZ4 block from the pieces of `raw`.
+std::optional<size_t> write_block(Bytes raw, std::span<const CompressItem> pieces, MutableBytes output) {
+  if (pieces.size() == 1) {
+    if (const auto length = write_short_block(pieces[0], output)) return *length;
+  } else {
+    std::vector<codec::ChunkEncoding> chunks;
+    chunks.reserve(pieces.size());
+    for (const CompressItem& piece : pieces) {
+      chunks.push_back(
+          {static_cast<uint32_t>(piece.raw.size()), piece.flag, Bytes(piece.output).first(piece.compressed_bytes)});
+    }
+    if (const auto length = codec::stitch(raw, chunks, output)) return *length;
+  }
+  return codec::encode_literals(raw, output);
 }
 
 // Blocks with a header each: put_header(at, stored bytes, is raw).
@@ -206,7 +186,7 @@ std::optional<size_t> framed_bound(ptxkit_framing framing, size_t item_bytes) {
   const size_t blocks = piece_count(framing, item_bytes);
   switch (framing) {
     case PTXKIT_FRAMING_NUMCODECS:
-      return kNumcodecsHeaderBytes + item_bytes + literal_header_bytes(item_bytes);
+      return kNumcodecsHeaderBytes + codec::literal_block_bytes(item_bytes);
     case PTXKIT_FRAMING_HDF5:
       return kHdf5HeaderBytes + item_bytes + blocks * kHdf5BlockHeaderBytes;
     case PTXKIT_FRAMING_FRAME:
@@ -214,7 +194,7 @@ std::optional<size_t> framed_bound(ptxkit_framing framing, size_t item_bytes) {
     case PTXKIT_FRAMING_STORED:
       return 1 + item_bytes;
     default:
-      return item_bytes + literal_header_bytes(item_bytes);
+      return codec::literal_block_bytes(item_bytes);
   }
 }
 

@@ -238,13 +238,6 @@ Answer<Report> launch_on_emulator(ptxkit_module& module, const Launch& launch, c
   return Report{outcome_json(*outcome, module.name, launch.entry.name), outcome->faults.size()};
 }
 
-std::string describe(const driver::Context& context) {
-  const auto& info = context.info();
-  const int version = context.driver().version();
-  return fmt::format("{}, sm_{}{}, driver for CUDA {}.{}", info.name, info.major, info.minor, version / 1000,
-                     version % 1000 / 10);
-}
-
 Answer<Report> launch_on_gpu(ptxkit_module& module, const Launch& launch) {
   const auto device_error = [](const Error& error) { return refuse(PTXKIT_DEVICE, error); };
   const auto stream = driver::Stream::create(module.context);
@@ -275,7 +268,7 @@ Answer<Report> launch_on_gpu(ptxkit_module& module, const Launch& launch) {
                                         launch.shape.dynamic_shared_bytes, axes(launch.shape.cluster)};
   if (const auto done = kernel->launch_unchecked(*stream, geometry, values); !done) return device_error(done.error());
   GpuEnd end;
-  end.device = describe(*module.context);
+  end.device = module.context->description();
   end.status = module.context->api().stream_synchronize(stream->handle());
   if (end.status != 0) {
     const Error error = driver::driver_error(end.status, "the launch ended");

@@ -77,6 +77,12 @@ Context::~Context() {
   if (context_ != nullptr) api().primary_context_release(device_);
 }
 
+std::string Context::description() const {
+  const int version = driver_->version();
+  return fmt::format("{}, sm_{}{}, driver for CUDA {}.{}", info_.name, info_.major, info_.minor, version / 1000,
+                     version % 1000 / 10);
+}
+
 Result<size_t> Context::free_memory_bytes() const {
   size_t free_bytes = info_.memory_bytes, total_bytes = 0;
   if (api().mem_get_info == nullptr) return free_bytes;

@@ -41,6 +41,7 @@ class Context {
   Context& operator=(const Context&) = delete;
 
   const DeviceInfo& info() const { return info_; }
+  std::string description() const;  // "NVIDIA H200, sm_90, driver for CUDA 13.0"
   const Driver& driver() const { return *driver_; }
   const Api& api() const { return driver_->api(); }
   CuContext handle() const { return context_; }

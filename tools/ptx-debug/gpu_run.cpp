@@ -93,13 +93,6 @@ Result<std::unique_ptr<Session>> open_session(const KernelRun& run) {
   return std::make_unique<Session>(Session{std::move(*context), std::move(*stream), std::move(*kernel), {}});
 }
 
-std::string describe(const driver::Context& context) {
-  const auto& info = context.info();
-  const int version = context.driver().version();
-  return fmt::format("{}, sm_{}{}, driver for CUDA {}.{}", info.name, info.major, info.minor, version / 1000,
-                     version % 1000 / 10);
-}
-
 // The content of a buffer after the run; nothing where it was lost with its context.
 Result<std::optional<std::vector<std::byte>>> content(const Memory& memory, size_t size_bytes,
                                                       const driver::Kernel& kernel, const driver::Stream& stream,
@@ -184,7 +177,7 @@ Result<GpuOutcome> run_on_gpu(const KernelRun& run, double deadline_seconds, con
   if (auto launched = kernel.launch_unchecked(stream, geometry, values); !launched)
     return tl::unexpected(launched.error());
   GpuOutcome outcome;
-  outcome.device = describe(*context);
+  outcome.device = context->description();
   const auto ended = wait(stream, deadline_seconds, stop);
   outcome.timed_out = ended && *ended == Ending::deadline;
   outcome.interrupted = ended && *ended == Ending::stop;

@@ -132,6 +132,13 @@ std::optional<uint32_t> stitch(Bytes raw, std::span<const ChunkEncoding> chunks,
   return static_cast<uint32_t>(writer.used());
 }
 
+std::optional<size_t> encode_literals(Bytes raw, MutableBytes output) {
+  if (output.size() < literal_block_bytes(raw.size())) return std::nullopt;
+  BlockWriter writer(output);
+  writer.literals(raw, 0);
+  return writer.used();
+}
+
 std::optional<uint32_t> encode_run(Bytes raw, MutableBytes output) {
   if (raw.size() <= kLastMatchStart) return std::nullopt;
   BlockWriter writer(output);

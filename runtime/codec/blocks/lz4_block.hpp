@@ -28,6 +28,13 @@ struct ChunkEncoding {
 // chunks' blocks must be well formed: they come from our encoders.
 std::optional<uint32_t> stitch(Bytes raw, std::span<const ChunkEncoding> chunks, MutableBytes output);
 
+// Writes an LZ4 block that is one sequence of literals: valid for any bytes. Nothing if it does not fit `output`.
+std::optional<size_t> encode_literals(Bytes raw, MutableBytes output);
+// Its bytes for `raw_bytes` bytes.
+constexpr size_t literal_block_bytes(size_t raw_bytes) {
+  return raw_bytes + (raw_bytes < 15 ? 1 : 2 + (raw_bytes - 15) / 255);
+}
+
 // Writes an LZ4 block of `raw`, whose bytes are all equal: at most raw.size() / 255 + 12 bytes. Nothing if it would not
 // be shorter than `raw` or does not fit `output`.
 std::optional<uint32_t> encode_run(Bytes raw, MutableBytes output);

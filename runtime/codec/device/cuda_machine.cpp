@@ -89,10 +89,7 @@ class CudaMachine final : public Machine {
 
   std::string_view name() const override { return "cuda"; }
   std::string description() const override {
-    const auto& info = context_->info();
-    const int version = context_->driver().version();
-    return fmt::format("cuda, device {}, {}, sm_{}{}, driver for CUDA {}.{}", info.ordinal, info.name, info.major,
-                       info.minor, version / 1000, version % 1000 / 10);
+    return fmt::format("cuda, device {}, {}", context_->info().ordinal, context_->description());
   }
   unsigned queue_count() const override { return static_cast<unsigned>(queues_.size()); }
   // Halved, because a slice needs about as much memory for its output as for its input.
