@@ -17,6 +17,14 @@ check() {  # FOLDER: of the programs
   "$1/kernel" >out || { cat out; exit 1; }
   grep -q '"kind": "out_of_bounds"' out || { cat out; exit 1; }
   seq 1 300000 >input
+  "$1/file" input packed back >out 2>err; cmp input back
+  grep -q "^1988895 raw bytes, $(stat -c %s packed) in the frame$" out || { cat out; exit 1; }
+  grep -q "^1988895 raw bytes, " err || { cat err; exit 1; }
+  ! "$1/file" /nowhere packed back 2>err || exit 1
+  grep -q "^compress: .*/nowhere" err || { cat err; exit 1; }
+  touch STOP; rm packed
+  ! "$1/file" input packed back 2>err || exit 1
+  rm STOP; [ ! -e packed ] || exit 1
   for codec in lz4 lzr; do
     "$1/stream" $codec <input >packed 2>err; "$1/stream" -d <packed >back 2>>err
     cmp input back; [ "$(stat -c %s packed)" -lt 1500000 ] || exit 1
@@ -41,10 +49,12 @@ flags=$(pkg-config --cflags --libs ptxkit)
 library=$(dirname "$PKG_CONFIG_PATH")
 eval "cc -std=c99 -o shared/page_cache page_cache.c $flags"
 eval "cc -std=c99 -o shared/kernel kernel.c $flags"
+eval "cc -std=c99 -o shared/file file.c $flags"
 eval "c++ -std=c++20 -o shared/stream stream.cpp $flags"
 LD_LIBRARY_PATH=$library check shared
 flags=$(pkg-config --static --cflags --libs ptxkit | sed 's/-lptxkit/-l:libptxkit.a/')
 eval "cc -std=c99 -o archive/page_cache page_cache.c $flags"
 eval "cc -std=c99 -o archive/kernel kernel.c $flags"
+eval "cc -std=c99 -o archive/file file.c $flags"
 eval "c++ -std=c++20 -o archive/stream stream.cpp $flags"
 check archive
