@@ -1,6 +1,7 @@
 """Compression on CPUs and NVIDIA GPUs, the PTX analyzer and the PTX emulator.
 
     ptxkit.Codec("lz4").encode(data)            buffers and batches of buffers
+    ptxkit.device                               arrays in device memory: batches on the caller's stream
     ptxkit.open("data.lz4")                     files
     ptxkit.lz4.frame, ptxkit.lz4.block          the functions of python-lz4
     ptxkit.numcodecs, ptxkit.zarr               codecs for numcodecs and Zarr
@@ -16,6 +17,7 @@ if TYPE_CHECKING:
     from typing import Any, List
 
     from ptxkit import debug as debug
+    from ptxkit import device as device
     from ptxkit import lz4 as lz4
     from ptxkit._codec import Codec as Codec
     from ptxkit._codec import CodecInfo as CodecInfo
@@ -50,7 +52,7 @@ _HOMES = {
         "ptxkit._errors",
     ),
 }
-_MODULES = ("debug", "lz4", "numcodecs", "zarr")
+_MODULES = ("debug", "device", "lz4", "numcodecs", "zarr")
 
 __all__ = [
     "Codec",

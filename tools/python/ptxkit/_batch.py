@@ -12,7 +12,7 @@ from ptxkit import _buffers, _c, _context, _errors
 LZ4 = 1
 RAW, FRAME, NUMCODECS, HDF5, STORED = range(5)
 FRAMINGS = {"raw": RAW, "frame": FRAME, "numcodecs": NUMCODECS, "hdf5": HDF5, "stored": STORED}
-_LARGEST_LZ4_RATIO = 255  # of a block, and so of a frame
+LARGEST_LZ4_RATIO = 255  # of a block, and so of a frame
 
 
 @functools.lru_cache(maxsize=None)
@@ -161,9 +161,9 @@ def raw_size(codec: int, framing: int, data: Union[bytes, int, None], size: int)
         if status != _errors.OK:
             raise _c.failure(status)
         raw = claimed.value
-    if codec == LZ4 and raw > _LARGEST_LZ4_RATIO * size:
+    if codec == LZ4 and raw > LARGEST_LZ4_RATIO * size:
         raise _errors.DataError(
-            f"an item of {size} bytes claims to hold {raw}: expected at most {_LARGEST_LZ4_RATIO} times as many",
+            f"an item of {size} bytes claims to hold {raw}: expected at most {LARGEST_LZ4_RATIO} times as many",
             _errors.CANNOT_DECOMPRESS,
         )
     return raw

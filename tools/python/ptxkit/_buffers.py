@@ -54,15 +54,23 @@ def bytes_view(value: Any) -> memoryview:
     return view.cast("B") if view.c_contiguous else view
 
 
+def is_on_device(value: Any) -> bool:
+    """Whether a value is an array in device memory."""
+    if isinstance(value, (bytes, bytearray, memoryview)):
+        return False
+    if hasattr(value, "__dlpack_device__"):
+        return value.__dlpack_device__()[0] not in _DLPACK_CPU
+    return hasattr(value, "__cuda_array_interface__")
+
+
 def refuse_buffer(value: Any, what: str, reason: BaseException) -> BaseException:
     """The error for a value that is no buffer in host memory."""
     kind = type(value).__name__
-    on_device = hasattr(value, "__cuda_array_interface__")
-    if not on_device and hasattr(value, "__dlpack_device__"):
-        on_device = value.__dlpack_device__()[0] not in _DLPACK_CPU
-    if on_device:
+    if is_on_device(value):
         return _errors.UnsupportedError(
-            f"{what} is a {kind} in device memory: expected host memory; copy it to the host first", _errors.UNSUPPORTED
+            f"{what} is a {kind} in device memory: expected host memory; Codec.encode() and .decode() take arrays in"
+            " device memory, all items and outputs of a batch",
+            _errors.UNSUPPORTED,
         )
     if isinstance(reason, (BufferError, ValueError)):
         if "writable" in str(reason) or "read-only" in str(reason) or "readonly" in str(reason):

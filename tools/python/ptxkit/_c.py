@@ -65,6 +65,15 @@ STRUCTURES: Dict[str, _Fields] = {
         ("flags", c_uint32),
         ("reserved", c_uint32 * 11),
     ],
+    "ptxkit_device_requirements": [
+        ("struct_bytes", c_uint32),
+        ("input_alignment", c_uint32),
+        ("output_alignment", c_uint32),
+        ("temp_alignment", c_uint32),
+        ("temp_bytes", c_uint64),
+        ("output_bytes", c_uint64),
+        ("reserved", c_uint32 * 8),
+    ],
     "ptxkit_stream_options": [
         ("struct_bytes", c_uint32),
         ("codec", c_uint32),
@@ -116,6 +125,7 @@ def _structure(name: str) -> Type[ctypes.Structure]:
 CodecInfo: Any = _structure("ptxkit_codec_info")
 ContextOptions: Any = _structure("ptxkit_context_options")
 BatchOptions: Any = _structure("ptxkit_batch_options")
+DeviceRequirements: Any = _structure("ptxkit_device_requirements")
 StreamOptions: Any = _structure("ptxkit_stream_options")
 Totals: Any = _structure("ptxkit_totals")
 Argument: Any = _structure("ptxkit_argument")
@@ -124,6 +134,8 @@ LaunchShape: Any = _structure("ptxkit_launch_shape")
 STATUS = c_int32
 _STRING_OUT = POINTER(c_void_p)
 _BATCH = [c_void_p, c_void_p, c_void_p, c_void_p, c_size_t, c_void_p, c_void_p, c_void_p, c_void_p]
+_DEVICE_BATCH = [c_void_p, c_void_p, c_void_p, c_size_t, c_size_t, c_void_p, c_size_t, *[c_void_p] * 5]
+_DEVICE_UNBATCH = [*[c_void_p] * 5, c_size_t, c_void_p, c_size_t, *[c_void_p] * 4]
 _STREAM = [c_void_p, c_void_p, ReadFunction, c_void_p, WriteFunction, c_void_p, c_void_p]
 
 # Arrays and structures are passed as c_void_p: ctypes takes an array or byref(...) for it, and checks nothing twice.
@@ -144,6 +156,10 @@ FUNCTIONS: Dict[str, Tuple[Any, List[Any]]] = {
     "ptxkit_compress_batch": (STATUS, _BATCH),
     "ptxkit_decompress_batch": (STATUS, _BATCH),
     "ptxkit_decompressed_size": (STATUS, [c_void_p, c_void_p, c_size_t, c_void_p]),
+    "ptxkit_device_create": (STATUS, [c_int32, c_char_p, c_void_p]),
+    "ptxkit_device_query": (STATUS, [c_void_p, c_size_t, c_size_t, c_void_p]),
+    "ptxkit_device_compress": (STATUS, _DEVICE_BATCH),
+    "ptxkit_device_decompress": (STATUS, _DEVICE_UNBATCH),
     "ptxkit_compress_stream": (STATUS, _STREAM),
     "ptxkit_decompress_stream": (STATUS, _STREAM),
     "ptxkit_analyze": (STATUS, [c_char_p, c_size_t, c_char_p, _STRING_OUT, c_void_p]),

@@ -61,16 +61,18 @@ def whole_number(value: Any, name: str) -> int:
 
 
 class Codec:
-    """Compresses and decompresses buffers in host memory.
+    """Compresses and decompresses buffers in host memory, and arrays in device memory.
 
     name         "lz4", or a codec of .ptz containers: "lzr", "lzf", "deflate-like", "bbw"
     level        0: the codec's default; codecs() lists the levels
     chunk_bytes  raw bytes of a block of framing "frame"; None: 64 KiB for lz4, the codec's default otherwise
     framing      "frame" (default): a whole file. Of lz4 also "raw", "numcodecs", "hdf5" and "stored" (docs/c-api.md)
     threads      0: one for each usable core
-    policy       "automatic", "cpu", "gpu" or "mixed"
+    policy       "automatic", "cpu", "gpu" or "mixed"; of buffers in host memory
+    stream       of arrays in device memory; None: the current stream of their framework (ptxkit.device)
 
-    A list or a tuple of buffers is one batch, which is worked off by all threads. Objects can be used by several
+    An array of CuPy, PyTorch, JAX or Numba stays on its GPU: framing "raw" or "numcodecs" of lz4, arrays of the exact
+    sizes come back. A list or a tuple of buffers is one batch, which is worked off by all threads. Objects can be used by several
     threads at a time, pickled and copied.
     """
 
@@ -83,6 +85,7 @@ class Codec:
         framing: str = "frame",
         threads: int = 0,
         policy: str = "automatic",
+        stream: Any = None,
     ) -> None:
         if framing not in _batch.FRAMINGS:
             raise _errors.InvalidValueError(
@@ -95,6 +98,7 @@ class Codec:
             "threads": threads,
             "policy": policy,
         }
+        self._stream = stream
         self._name = name
         self._number = find(name)
         self._level = int(level)
@@ -153,9 +157,21 @@ class Codec:
         """The compressed bytes of a buffer, or a list of them for a list of buffers.
 
         With out, a writable buffer (or as many as there are items), the bytes are written there. The result is then a
-        memoryview of the part that is used (or a list of them).
+        memoryview of the part that is used (or a list of them). Of arrays in device memory the results are
+        DeviceArrays, and the call waits for their sizes; ptxkit.device.Compression does not.
         """
         items = list(data) if isinstance(data, (list, tuple)) else [data]
+        if items and _buffers.is_on_device(items[0]):
+            from ptxkit import device
+
+            framing = str(self._settings["framing"])
+            rooms = None if out is None else _rooms(data, items, out)
+            self._refuse_settings_of_the_host()
+            batch = device.Compression(
+                items, framing=framing, outputs=rooms, stream=self._stream, codec=self._name
+            )
+            arrays = batch.run().results()
+            return arrays if isinstance(data, (list, tuple)) else arrays[0]
         if self._chunk_bytes:
             wanted = _streams.options
             results: Any = [
@@ -202,6 +218,20 @@ class Codec:
         """
         is_batch = isinstance(data, (list, tuple))
         items = list(data) if is_batch else [data]
+        if items and _buffers.is_on_device(items[0]):
+            from ptxkit import device
+
+            framing = str(self._settings["framing"])
+            batch = device.Decompression(
+                items,
+                sizes=sizes if sizes is None or is_batch else [sizes],
+                framing=framing,
+                outputs=None if out is None else _rooms(data, items, out),
+                stream=self._stream,
+                codec=self._name,
+            )
+            arrays = batch.run().results()
+            return arrays if is_batch else arrays[0]
         if out is not None:
             if sizes is not None:
                 raise _errors.InvalidValueError(
@@ -225,6 +255,12 @@ class Codec:
                 _streams.convert(False, self._context, _streams.options(), item) for item in items
             ]  # no content size
         return results if is_batch else results[0]
+
+    def _refuse_settings_of_the_host(self) -> None:
+        if self._level not in (0, 1) or self._chunk_bytes:
+            raise _errors.UnsupportedError(
+                "arrays in device memory have level 1 and no chunk_bytes: expected neither", _errors.UNSUPPORTED
+            )
 
     def _sizes(self, items: List[Any], sizes: Any, is_batch: bool) -> Sequence[Optional[int]]:
         if sizes is None:
