@@ -59,7 +59,7 @@ ptxkit_debian_package(development libptxkit-dev libdevel
   "libptxkit1 ${exactly}, libexpected-dev, libfmt-dev, liblz4-dev, libxxhash-dev, nlohmann-json3-dev"
   "ptxkit ${exactly}, libgtest-dev, libzstd-dev, llvm-19-dev, zlib1g-dev"
   "libraries of ptxkit: PTX analyzer, emulator, test harness, kernel DSL"
-  "find_package(ptxkit) of CMake finds LZ4 on GPUs, a GoogleTest fixture that runs\nkernels on an emulator, and, with LLVM 19 and ptx-debug, a C++ DSL for kernels.")
+  "find_package(ptxkit) of CMake finds the C interface with a wrapper for C++20, a GoogleTest fixture that runs\nkernels on an emulator, and, with LLVM 19 and ptx-debug, a C++ DSL for kernels.")
 include(CPack)
 # CPack makes folders and members of archives by the umask.
 add_custom_target(packages COMMAND sh -c "umask 022 && exec \"$0\"" ${CMAKE_CPACK_COMMAND} WORKING_DIRECTORY ${CMAKE_BINARY_DIR} USES_TERMINAL VERBATIM)

@@ -1,9 +1,9 @@
 # The installed package. find_package(ptxkit COMPONENTS ...) has these components:
-#   cxx       the libraries; ptxkit::lz4 is the codec
+#   c         ptxkit::c, libptxkit.so with its C interface; needs no other package
+#   cxx       ptxkit::cxx, the same for C++20, with ptxkit.hpp
 #   harness   ptxkit::harness, to test kernels of any origin
 #   builder   ptxkit::builder, the DSL, and ptxkit_add_kernels(); needs LLVM and ptx-debug, the others do not
-#   c         ptxkit::c, libptxkit.so with its C interface; needs no other package
-# Without COMPONENTS the package has cxx and harness.
+# Without COMPONENTS the package has harness, and c and cxx where libptxkit.so is installed.
 include(CMakePackageConfigHelpers)
 include(GNUInstallDirs)
 
@@ -15,8 +15,7 @@ target_link_libraries(ptxkit_harness INTERFACE
 set(package_targets ptxkit_options ptxkit_harness
   ptxkit_support ptxkit_ptx ptxkit_flow ptxkit_evidence ptxkit_catalogue ptxkit_rules ptxkit_inspect
   ptxkit_analyze ptxkit_report ptxkit_emulator ptxkit_driver ptxkit_generated_launch ptxkit_objects
-  ptxkit_lz4 ptxkit_codec ptxkit_coders ptxkit_executor ptxkit_format ptxkit_kernel_cost ptxkit_kernel_images ptxkit_references
-  ptxkit_scheduler)
+  ptxkit_kernel_images)
 set(exported_targets ${package_targets})
 if(TARGET ptxkit_builder)
   list(APPEND exported_targets ptxkit_builder)
@@ -40,7 +39,7 @@ write_basic_package_version_file(${CMAKE_BINARY_DIR}/ptxkitConfigVersion.cmake C
 install(FILES ${CMAKE_BINARY_DIR}/ptxkitConfig.cmake ${CMAKE_BINARY_DIR}/ptxkitConfigVersion.cmake
   cmake/PtxkitKernels.cmake cmake/PtxkitJudge.cmake cmake/kernel_images.hpp.in
   DESTINATION ${package_folder} COMPONENT development)
-foreach(folder support analyzer builder runtime fkr_tests/harness)
+foreach(folder support analyzer builder runtime/driver runtime/emulator runtime/launch fkr_tests/harness)
   install(DIRECTORY ${CMAKE_SOURCE_DIR}/${folder}/ DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/ptxkit/${folder}
     COMPONENT development FILES_MATCHING PATTERN *.hpp PATTERN *.def)
 endforeach()

@@ -151,6 +151,10 @@ enum class BatchFraming : uint32_t {
   numcodecs = 1,  // u32, little-endian: the raw size; then one LZ4 block. As numcodecs.LZ4 and python-lz4's lz4.block
 };
 
+// Added to the framing of lz4_batch_compress_chunk: it takes items of at most a page as well, and completes every item of
+// the batch. Then no item may be larger than a page. Few pages do not fill a device with a warp each.
+inline constexpr uint32_t kBatchPagesByBlock = 256;
+
 // What became of an item of a batch. Values are those of nvCOMP where it has the same status.
 enum class BatchStatus : uint32_t {
   ok = 0,
@@ -194,7 +198,7 @@ struct Lz4BatchCompressParameters {
   uint64_t slots;            // u8*, 16-byte aligned
   uint32_t max_input_bytes;  // at most kMaxBatchRawBytes; a larger item is an error of that item
   uint32_t chunks_per_item;  // of an item of max_input_bytes; at least 1
-  uint32_t framing;          // BatchFraming
+  uint32_t framing;          // BatchFraming, or with kBatchPagesByBlock
   uint32_t item_count;
 };
 

@@ -47,6 +47,12 @@ int main(void) {
   MEMBER(ptxkit_context_options, cuda_library);
   MEMBER(ptxkit_context_options, calibration_path);
   MEMBER(ptxkit_context_options, hooks);
+  SIZE(ptxkit_device_times);
+  MEMBER(ptxkit_device_times, struct_bytes);
+  MEMBER(ptxkit_device_times, copy_to_device);
+  MEMBER(ptxkit_device_times, kernel);
+  MEMBER(ptxkit_device_times, copy_to_host);
+  MEMBER(ptxkit_device_times, reserved);
   SIZE(ptxkit_batch_options);
   MEMBER(ptxkit_batch_options, struct_bytes);
   MEMBER(ptxkit_batch_options, codec);
@@ -124,5 +130,6 @@ int main(void) {
   NUMBER(PTXKIT_ARGUMENT_IN);
   NUMBER(PTXKIT_ARGUMENT_OUT);
   NUMBER(PTXKIT_ARGUMENT_IN_OUT);
+  NUMBER(PTXKIT_MEASURE_DEVICE_TIMES);
   return 0;
 }

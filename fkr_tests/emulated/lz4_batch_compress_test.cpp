@@ -104,6 +104,38 @@ TEST(Lz4BatchCompress, Pages) {
   }
 }
 
+// Few pages go to the kernel of chunks, whose bytes differ.
+TEST(Lz4BatchCompress, FewPages) {
+  std::vector<Bytes> raws;
+  for (const size_t size : {0u, 1u, 5u, 12u, 13u, 24u, 270u, 4095u, 4096u}) append(raws, of_each_kind(size, 2));
+  std::vector<BatchCase> items;
+  for (const Bytes& raw : raws) items.push_back({.bytes = raw});
+  for (const Framing framing : {Framing::raw, Framing::numcodecs}) {
+    for (const auto build : ptxkit::testing::kVariants) {
+      const BatchRan ran = compress_batch(items, {.framing = framing, .build = build, .few_pages = items.size() + 1});
+      ASSERT_EQ(ran.report, "");
+      EXPECT_FALSE(ran.claims_too_much);
+      EXPECT_EQ(ran.statuses, std::vector<uint32_t>(items.size(), kOk));
+      for (size_t i = 0; i < raws.size(); ++i) {
+        Bytes block = ran.outputs[i];
+        if (framing == Framing::numcodecs) block.erase(block.begin(), block.begin() + 4);
+        EXPECT_TRUE(decoded_by_liblz4(block, raws[i].size()) == raws[i]) << i;
+        EXPECT_LE(block.size(), raws[i].size() + 2 + raws[i].size() / 255) << i;
+      }
+    }
+  }
+  const Bytes raw = matchable_bytes(4000, 1);
+  const BatchRan bad = compress_batch({{.bytes = raw},
+                                       {.bytes = raw, .is_null = true},
+                                       {.bytes = raw, .misalignment = 8},
+                                       {.bytes = raw, .claimed_bytes = 4097},
+                                       {.bytes = raw, .claimed_bytes = uint64_t{1} << 32},
+                                       {.bytes = {}, .is_null = true}},
+                                      {.max_input_bytes = 4096, .few_pages = 7});
+  ASSERT_EQ(bad.report, "");
+  EXPECT_EQ(bad.statuses, (std::vector{kOk, kInvalidValue, kMisaligned, kTooLarge, kTooLarge, kOk}));
+}
+
 TEST(Lz4BatchCompress, Chunks) {
   std::vector<Bytes> raws;
   for (const size_t size : {0u, 13u, 4096u, 4097u, 8192u, 30'001u, 65'535u, 65'536u})

@@ -144,7 +144,7 @@ BatchRan compress_batch(const std::vector<BatchCase>& items, const BatchOptions&
   batch.output_bytes = machine.sizes_at();
   batch.statuses = machine.statuses_at();
   batch.framing = options.framing;
-  return machine.run(library::launches_of(batch));
+  return machine.run(library::launches_of(batch, options.few_pages));
 }
 
 BatchRan decompress_batch(const std::vector<BatchCase>& items, const BatchOptions& options) {

@@ -34,5 +34,5 @@ for name in "${targets[@]}"; do
     *) seeds=() ;;
   esac
   rm -f "$out/${name}_fuzz_seed_corpus.zip"
-  [ ${#seeds[@]} -eq 0 ] || find "${seeds[@]}" -type f -size -64k | zip -q -j "$out/${name}_fuzz_seed_corpus.zip" -@ || true
+  [ ${#seeds[@]} -eq 0 ] || find "${seeds[@]}" -type f -size -64k | zip -q "$out/${name}_fuzz_seed_corpus.zip" -@
 done

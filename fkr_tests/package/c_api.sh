@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# Installs the package to a scratch folder and builds docs/examples/c_api with it, by CMake and by pkg-config, with the
-# shared library and with the archive, and runs the programs.
-# usage: c_api.sh CMAKE BUILD_FOLDER EXAMPLE_FOLDER
+# Installs the package to a scratch folder and builds docs/examples/c_api and page_cache with it, by CMake, and the first
+# by pkg-config too, with the shared library and with the archive, and runs the programs.
+# usage: c_api.sh CMAKE BUILD_FOLDER FOLDER_OF_EXAMPLES
 set -euo pipefail
 cmake=$1 build=$2 example=$3
 scratch=$(mktemp -d)
@@ -9,7 +9,8 @@ trap 'rm -rf "$scratch"' EXIT
 for component in library development; do
   "$cmake" --install "$build" --prefix "$scratch/a prefix" --component $component >"$scratch/log" || { cat "$scratch/log"; exit 1; }
 done
-cp -r "$example" "$scratch/examples"
+cp -r "$example/page_cache" "$scratch/page_cache"
+cp -r "$example/c_api" "$scratch/examples"
 cd "$scratch/examples"
 
 check() {  # FOLDER: of the programs
@@ -37,6 +38,11 @@ check() {  # FOLDER: of the programs
   -DCMAKE_CXX_FLAGS='-Wall -Wextra -Werror' >"$scratch/log" 2>&1 || { cat "$scratch/log"; exit 1; }
 "$cmake" --build build >"$scratch/log" 2>&1 || { cat "$scratch/log"; exit 1; }
 check build
+"$cmake" -S ../page_cache -B ../page_cache/build -G Ninja -DCMAKE_PREFIX_PATH="$scratch/a prefix" \
+  -DCMAKE_CXX_FLAGS='-Wall -Wextra -Werror' >"$scratch/log" 2>&1 || { cat "$scratch/log"; exit 1; }
+"$cmake" --build ../page_cache/build >"$scratch/log" 2>&1 || { cat "$scratch/log"; exit 1; }
+../page_cache/build/page_cache
+../page_cache/build/nbd_server 2>err && exit 1; grep -q 'usage: nbd_server' err
 
 if ! command -v pkg-config >/dev/null; then
   echo "not tested: pkg-config is missing"

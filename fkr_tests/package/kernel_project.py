@@ -98,15 +98,15 @@ def follow_tutorial(folder):
 
 CONSUMER = """cmake_minimum_required(VERSION 3.25)
 project(consumer LANGUAGES CXX)
-foreach(words "" "cxx" "harness" "cxx;harness" "builder" "cxx;builder" "c" "builder;c" "cxx;typo")
+foreach(words "" "cxx" "harness" "builder" "harness;builder" "c" "builder;c" "harness;typo")
   unset(ptxkit_FOUND)
   set(ptxkit_NOT_FOUND_MESSAGE "")
   find_package(ptxkit 0.1 QUIET COMPONENTS ${words})
   message(NOTICE "<${words}> ${ptxkit_FOUND} ${ptxkit_NOT_FOUND_MESSAGE}")
 endforeach()
-find_package(ptxkit 0.1 REQUIRED COMPONENTS cxx OPTIONAL_COMPONENTS builder typo)
-message(NOTICE "optional: ${ptxkit_cxx_FOUND} ${ptxkit_builder_FOUND} ${ptxkit_typo_FOUND}")
-foreach(target lz4 harness builder)
+find_package(ptxkit 0.1 REQUIRED COMPONENTS harness OPTIONAL_COMPONENTS builder typo)
+message(NOTICE "optional: ${ptxkit_harness_FOUND} ${ptxkit_builder_FOUND} ${ptxkit_typo_FOUND}")
+foreach(target driver harness builder)
   if(TARGET ptxkit::${target})
     message(NOTICE "has ${target}")
   endif()
@@ -125,12 +125,13 @@ def components(folder, prefix):
 
     no_llvm = "component builder needs LLVM 19.1, which was not found (Debian: llvm-19-dev)"
     output = configure("without LLVM", "-DCMAKE_DISABLE_FIND_PACKAGE_LLVM=TRUE", lines=[
-        "<> 1", "<cxx> 1", "<harness> 1", "<cxx;harness> 1", f"<builder> 0 {no_llvm}", f"<cxx;builder> 0 {no_llvm}",
+        "<> 1", "<harness> 1", f"<builder> 0 {no_llvm}", f"<harness;builder> 0 {no_llvm}",
         f"<c> 0 component c needs {prefix}/lib/libptxkit.so.1, which does not exist",
-        "<cxx;typo> 0 there is no component typo; the components are c, cxx, harness and builder",
-        "optional: TRUE FALSE FALSE", "has lz4", "has harness"])
+        f"<cxx> 0 component cxx needs {prefix}/lib/libptxkit.so.1, which does not exist",
+        "<harness;typo> 0 there is no component typo; the components are c, cxx, harness and builder",
+        "optional: TRUE FALSE FALSE", "has driver", "has harness"])
     require("has builder" not in output, "there is a builder without LLVM", output)
-    configure("with LLVM", lines=[f"<builder;c> 0 component c needs {prefix}/lib/libptxkit.so.1, which does not exist", "<builder> 1", "<cxx;builder> 1", "optional: TRUE TRUE FALSE", "has builder"])
+    configure("with LLVM", lines=[f"<builder;c> 0 component c needs {prefix}/lib/libptxkit.so.1, which does not exist", "<builder> 1", "<harness;builder> 1", "optional: TRUE TRUE FALSE", "has builder"])
     os.rename(prefix / "bin/ptx-debug", prefix / "bin/away")
     configure("with LLVM", lines=[f"<builder> 0 component builder needs {prefix}/bin/ptx-debug, which does not exist"])
     os.rename(prefix / "bin/away", prefix / "bin/ptx-debug")

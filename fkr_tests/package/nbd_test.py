@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Tests docs/examples/lz4_library/nbd_server.cpp with a client of the NBD protocol written here: what is read is what
+"""Tests docs/examples/page_cache/nbd_server.cpp with a client of the NBD protocol written here: what is read is what
 was written, whatever the alignment; after SIGKILL at any moment, and after a cut or damaged journal, the device is there
 again. With qemu-img and nbdinfo, where they are installed, they read it too.
 

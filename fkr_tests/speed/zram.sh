@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # The same memory pages in the kernel's zram, with lz4 and with lzo-rle, and in the page cache of
-# docs/examples/lz4_library: what they take, and how fast they go in and out.
+# docs/examples/page_cache: what they take, and how fast they go in and out.
 #
 # usage: zram.sh PAGE_CACHE DUMP    PAGE_CACHE: the built example; DUMP: a file of pages of 4 KiB, such as pages.bin of
 #                                   the corpus. Needs root, and a kernel with zram.

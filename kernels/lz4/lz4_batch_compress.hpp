@@ -18,6 +18,11 @@ struct BatchArguments {
   dsl::Ptr<dsl::global, dsl::u32, 16> records;
   dsl::Ptr<dsl::global, dsl::u8, 16> slots;
   BlockU32 max_input_bytes, chunks_per_item, framing, item_count;
+
+  BatchArguments with_framing(const BlockU32& other) const {
+    return {inputs, input_bytes,     outputs,         output_bytes, statuses,  records,
+            slots,  max_input_bytes, chunks_per_item, other,        item_count};
+  }
 };
 
 // Defines a kernel with those parameters; body(k, arguments) writes it.

@@ -239,8 +239,10 @@ Answer<> compress_lz4(ptxkit_context& context, const Request& request, const Arr
     const auto encoder = request.coding.is_high    ? std::optional(codec::Encoder::high)
                          : request.is_reproducible ? std::optional(codec::Encoder::reproducible)
                                                    : std::nullopt;
-    if (const auto done = context.lz4.compress(group.pieces(), encoder); !done)
+    codec::DeviceTimes times;
+    if (const auto done = context.lz4.compress(group.pieces(), encoder, &times); !done)
       return refuse(PTXKIT_DEVICE, done.error());
+    context.add(times);
     context.lz4.engine().executor().for_each(group.item_count(), [&](size_t index, unsigned) { group.finish(index); });
   }
   return {};
@@ -260,15 +262,22 @@ ptxkit_status status_of(ItemStatus status) {
   }
 }
 
+Result<void> decode_by_backend(ptxkit_context& context, std::span<DecompressItem> blocks) {
+  codec::DeviceTimes times;
+  auto done = context.lz4.decompress(blocks, &times);
+  context.add(times);
+  return done;
+}
+
 // Decodes all blocks; those beyond the kernels' limits on the CPU.
 Result<void> decode(ptxkit_context& context, std::span<DecompressItem> blocks) {
   const auto is_large = [](const DecompressItem& block) {
     return std::max(block.block.size(), block.output.size()) > kLargestPiece;
   };
-  if (std::ranges::none_of(blocks, is_large)) return context.lz4.decompress(blocks);
+  if (std::ranges::none_of(blocks, is_large)) return decode_by_backend(context, blocks);
   std::vector<DecompressItem> parts[2];
   for (const DecompressItem& block : blocks) parts[is_large(block)].push_back(block);
-  if (const auto done = context.lz4.decompress(parts[0]); !done) return done;
+  if (const auto done = decode_by_backend(context, parts[0]); !done) return done;
   const auto cpu = codec::make_cpu_backend(context.lz4.engine().executor());
   if (const auto done = cpu->decompress(parts[1]); !done) return done;
   size_t next[2] = {};

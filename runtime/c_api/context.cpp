@@ -1,13 +1,15 @@
 #include "runtime/c_api/context.hpp"
 
-#include <limits>
+#include <algorithm>
+
+#include <fmt/format.h>
 
 namespace ptxkit::c_api {
 namespace {
 
 Answer<library::Lz4Settings> settings_of(const ptxkit_context_options& options) {
   library::Lz4Settings settings;
-  switch (options.policy) {
+  switch (options.policy & ~PTXKIT_MEASURE_DEVICE_TIMES) {
     case PTXKIT_POLICY_AUTOMATIC:
       settings.where = library::Where::automatic;
       break;
@@ -32,6 +34,7 @@ Answer<library::Lz4Settings> settings_of(const ptxkit_context_options& options) 
   if ((options.devices == nullptr) != (options.device_count == 0))
     return refuse(PTXKIT_INVALID_VALUE, "options: devices and device_count must both be given, or none of them");
   if (options.device_count != 0) settings.devices.assign(options.devices, options.devices + options.device_count);
+  settings.measures_device_times = (options.policy & PTXKIT_MEASURE_DEVICE_TIMES) != 0;
   settings.device_memory_bytes = options.device_memory_bytes;
   settings.expected_bytes = options.expected_bytes;
   if (options.cuda_library != nullptr) settings.cuda_library = options.cuda_library;
@@ -70,6 +73,27 @@ Answer<> create(const ptxkit_context_options* options, ptxkit_context** context)
   return {};
 }
 
+Answer<> create_memory(ptxkit_context& context, size_t bytes, void** memory) {
+  *memory = nullptr;
+  auto made = context.lz4.host_memory(std::max<size_t>(bytes, 1));
+  if (!made) return refuse(PTXKIT_NO_MEMORY, made.error());
+  void* const first = made->bytes().data();
+  const std::lock_guard lock(context.mutex);
+  context.memories.emplace(first, std::move(*made));
+  *memory = first;
+  return {};
+}
+
+Answer<> destroy_memory(ptxkit_context& context, void* memory) {
+  if (memory == nullptr) return {};
+  decltype(context.memories)::node_type released;  // its end may wait for a device, so it outlives the lock
+  const std::lock_guard lock(context.mutex);
+  released = context.memories.extract(memory);
+  if (released.empty())
+    return refuse(PTXKIT_INVALID_VALUE, fmt::format("{} is no memory of this context", fmt::ptr(memory)));
+  return {};
+}
+
 }  // namespace
 }  // namespace ptxkit::c_api
 
@@ -87,5 +111,34 @@ ptxkit_status ptxkit_context_describe(ptxkit_context* context, char** text) {
     if (auto given = c_api::require(text, "text"); !given) return given;
     *text = c_api::new_string(context->lz4.description());
     return {};
+  });
+}
+
+ptxkit_status ptxkit_context_device_times(ptxkit_context* context, ptxkit_device_times* times) {
+  return c_api::call(__func__, [&]() -> c_api::Answer<> {
+    if (auto given = c_api::require(context, "context"); !given) return given;
+    if (auto given = c_api::require(times, "times"); !given) return given;
+    if (times->struct_bytes != sizeof *times) {
+      return c_api::refuse(PTXKIT_INVALID_VALUE,
+                           fmt::format("times: struct_bytes is {}, expected {}", times->struct_bytes, sizeof *times));
+    }
+    const std::lock_guard lock(context->mutex);
+    *times = {sizeof *times, 0, context->times.h2d, context->times.kernel, context->times.d2h, {}};
+    return {};
+  });
+}
+
+ptxkit_status ptxkit_host_memory_create(ptxkit_context* context, size_t bytes, void** memory) {
+  return c_api::call(__func__, [&]() -> c_api::Answer<> {
+    if (auto given = c_api::require(context, "context"); !given) return given;
+    if (auto given = c_api::require(memory, "memory"); !given) return given;
+    return c_api::create_memory(*context, bytes, memory);
+  });
+}
+
+ptxkit_status ptxkit_host_memory_destroy(ptxkit_context* context, void* memory) {
+  return c_api::call(__func__, [&]() -> c_api::Answer<> {
+    if (auto given = c_api::require(context, "context"); !given) return given;
+    return c_api::destroy_memory(*context, memory);
   });
 }

@@ -1,6 +1,9 @@
 // The handle of batches and streams.
 #pragma once
 
+#include <map>
+#include <mutex>
+
 #include "runtime/c_api/status.hpp"
 #include "runtime/library/engine.hpp"
 #include "runtime/library/lz4.hpp"
@@ -8,4 +11,12 @@
 // Opaque to callers.
 struct ptxkit_context {
   ptxkit::library::Lz4 lz4;
+  std::mutex mutex = {};  // of what follows
+  ptxkit::codec::DeviceTimes times = {};
+  std::map<void*, ptxkit::codec::HostMemory> memories = {};
+
+  void add(const ptxkit::codec::DeviceTimes& more) {
+    const std::lock_guard lock(mutex);
+    times += more;
+  }
 };

@@ -110,6 +110,7 @@ ptxkit_status ptxkit_device_compress(ptxkit_device* device, const void* const* i
     batch.output_bytes = c_api::address(output_bytes);
     batch.statuses = c_api::address(statuses);
     batch.framing = *framing;
+    batch.is_reproducible = options != nullptr && (options->flags & PTXKIT_REPRODUCIBLE) != 0;
     if (const auto done = device->batches.compress(batch, stream); !done)
       return c_api::refuse(PTXKIT_INVALID_VALUE, done.error());
     return {};

@@ -145,7 +145,7 @@ typedef struct ptxkit_hooks {
 
 typedef struct ptxkit_context_options {
   uint32_t struct_bytes;
-  uint32_t policy;               // ptxkit_policy
+  uint32_t policy;               // ptxkit_policy, alone or with PTXKIT_MEASURE_DEVICE_TIMES
   uint32_t cpu_threads;          // 0: one for each usable core
   uint32_t device_count;         // 0: device 0
   const int32_t* devices;        // `device_count` ordinals, used together
@@ -157,6 +157,9 @@ typedef struct ptxkit_context_options {
 } ptxkit_context_options;  // 64 bytes
 #define PTXKIT_CONTEXT_OPTIONS_DEFAULTS {sizeof(ptxkit_context_options), 0, 0, 0, 0, 0, 0, 0, 0, 0}
 
+// Added to a policy: ptxkit_context_device_times() has times, for two more events around each copy and each launch.
+#define PTXKIT_MEASURE_DEVICE_TIMES ((uint32_t)256)
+
 typedef struct ptxkit_context ptxkit_context;
 
 // Starts threads; opens the driver with PTXKIT_POLICY_GPU and PTXKIT_POLICY_MIXED. The caller owns *context.
@@ -165,6 +168,23 @@ PTXKIT_API ptxkit_status ptxkit_context_create(const ptxkit_context_options* opt
 PTXKIT_API void ptxkit_context_destroy(ptxkit_context* context);
 // What runs the work: "cpu, 16 threads, liblz4 1.9.4". The caller frees *text with ptxkit_string_free().
 PTXKIT_API ptxkit_status ptxkit_context_describe(ptxkit_context* context, char** text);
+
+typedef struct ptxkit_device_times {
+  uint32_t struct_bytes;   // in: sizeof(ptxkit_device_times)
+  uint32_t reserved0;
+  double copy_to_device, kernel, copy_to_host;  // seconds of the devices' clocks; they overlap with each other
+  uint64_t reserved[4];
+} ptxkit_device_times;  // 64 bytes
+
+// The times that devices have spent on the batches in host memory of this context, all together; LZ4 alone. 0 without
+// PTXKIT_MEASURE_DEVICE_TIMES, and where the CPU did the work.
+PTXKIT_API ptxkit_status ptxkit_context_device_times(ptxkit_context* context, ptxkit_device_times* times);
+
+// Memory for items of batches, aligned to 16 bytes or more: page-locked where the context uses a GPU, which copies items
+// in it directly. The caller releases *memory with ptxkit_host_memory_destroy(), or destroys the context.
+PTXKIT_API ptxkit_status ptxkit_host_memory_create(ptxkit_context* context, size_t bytes, void** memory);
+// PTXKIT_INVALID_VALUE: `memory` is not of this context. Null is accepted.
+PTXKIT_API ptxkit_status ptxkit_host_memory_destroy(ptxkit_context* context, void* memory);
 
 // ---- Batches in host memory -----------------------------------------------------------------------------------------
 
@@ -243,7 +263,9 @@ PTXKIT_API ptxkit_status ptxkit_device_query(const ptxkit_batch_options* options
 // the addresses in them are of the device. Item i is inputs[i] of input_bytes[i] <= max_input_bytes bytes; it becomes
 // outputs[i], with room for ptxkit_device_requirements.output_bytes, of output_bytes[i] bytes. `temp` is device memory
 // in use until the stream has passed the call. The framings are raw and numcodecs. The bytes do not depend on the GPU;
-// they are those of a reproducible batch in host memory, but for items of one repeated byte of more than 64 KiB.
+// they are those of a reproducible batch in host memory, but for items of one repeated byte of more than 64 KiB. Too few
+// items of at most 4096 bytes to fill the GPU have other bytes, in half the time, unless options has
+// PTXKIT_REPRODUCIBLE.
 //
 // statuses[i], if `statuses` is not null, is PTXKIT_OK, PTXKIT_INVALID_VALUE (a null address), PTXKIT_MISALIGNED or
 // PTXKIT_ITEM_TOO_LARGE; output_bytes[i] is then 0. The call itself returns an error if the arguments on the host cannot

@@ -135,6 +135,21 @@ inline Expected<size_t> decompressed_size(Bytes item, const ptxkit_batch_options
   return raw_bytes;
 }
 
+// Memory of a context, which must outlive it. See ptxkit_host_memory_create().
+class HostMemory {
+ public:
+  HostMemory(ptxkit_context* context, void* memory, size_t bytes) : memory_(memory, Release{context}), bytes_(bytes) {}
+  MutableBytes bytes() const { return {static_cast<uint8_t*>(memory_.get()), bytes_}; }
+
+ private:
+  struct Release {
+    ptxkit_context* context;
+    void operator()(void* memory) const { ptxkit_host_memory_destroy(context, memory); }
+  };
+  std::unique_ptr<void, Release> memory_;
+  size_t bytes_;
+};
+
 // Threads, and where there is one a GPU. Any thread may use it.
 class Context {
  public:
@@ -150,6 +165,18 @@ class Context {
     return text.str();
   }
   ptxkit_context* get() const { return context_.get(); }
+
+  Expected<HostMemory> host_memory(size_t bytes) {
+    void* memory = nullptr;
+    if (const auto status = ptxkit_host_memory_create(get(), bytes, &memory)) return last_failure(status);
+    return HostMemory(get(), memory, bytes);
+  }
+  Expected<ptxkit_device_times> device_times() {
+    ptxkit_device_times times{};
+    times.struct_bytes = sizeof times;
+    if (const auto status = ptxkit_context_device_times(get(), &times)) return last_failure(status);
+    return times;
+  }
 
   // A batch in the caller's memory; results as in ptxkit_compress_batch(). `sizes` and `statuses` (which may be empty)
   // have a place for each item.
@@ -265,6 +292,53 @@ class Context {
   }
 
   std::unique_ptr<ptxkit_context, Destroy> context_;
+};
+
+// The kernels on one GPU, for batches in device memory. Any thread may use it.
+class Device {
+ public:
+  // `cuda_library`: path of the driver; empty: the system's.
+  static Expected<Device> create(int32_t ordinal = 0, const std::string& cuda_library = {}) {
+    ptxkit_device* device = nullptr;
+    if (const auto status = ptxkit_device_create(ordinal, detail::or_null(cuda_library), &device))
+      return last_failure(status);
+    return Device(device);
+  }
+  static Expected<ptxkit_device_requirements> query(size_t max_input_bytes, size_t count,
+                                                    const ptxkit_batch_options& options = batch_options()) {
+    ptxkit_device_requirements requirements{};
+    requirements.struct_bytes = sizeof requirements;
+    if (const auto status = ptxkit_device_query(&options, max_input_bytes, count, &requirements))
+      return last_failure(status);
+    return requirements;
+  }
+
+  // Arrays of `count` elements in device memory, and a CUstream or cudaStream_t: see ptxkit_device_compress().
+  Expected<Done> compress(const void* const* inputs, const size_t* input_bytes, size_t max_input_bytes, size_t count,
+                          void* temp, size_t temp_bytes, void* const* outputs, size_t* output_bytes, void* stream,
+                          const ptxkit_batch_options& options = batch_options(), ptxkit_status* statuses = nullptr) {
+    if (const auto status = ptxkit_device_compress(get(), inputs, input_bytes, max_input_bytes, count, temp, temp_bytes,
+                                                   outputs, output_bytes, &options, statuses, stream))
+      return last_failure(status);
+    return Done{};
+  }
+  Expected<Done> decompress(const void* const* inputs, const size_t* input_bytes, const size_t* output_capacities,
+                            size_t* output_bytes, size_t count, void* const* outputs, void* stream,
+                            const ptxkit_batch_options& options = batch_options(), ptxkit_status* statuses = nullptr) {
+    if (const auto status = ptxkit_device_decompress(get(), inputs, input_bytes, output_capacities, output_bytes, count,
+                                                     nullptr, 0, outputs, &options, statuses, stream))
+      return last_failure(status);
+    return Done{};
+  }
+  ptxkit_device* get() const { return device_.get(); }
+
+ private:
+  struct Destroy {
+    void operator()(ptxkit_device* device) const { ptxkit_device_destroy(device); }
+  };
+  explicit Device(ptxkit_device* device) : device_(device) {}
+
+  std::unique_ptr<ptxkit_device, Destroy> device_;
 };
 
 struct Analysis {

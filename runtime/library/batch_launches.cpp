@@ -96,7 +96,7 @@ Result<BatchRequirements> DeviceBatches::requirements(uint64_t max_input_bytes, 
                            .output_bytes_bound = kernels::lz4_batch_bound(max_input_bytes)};
 }
 
-Result<std::vector<BatchLaunch>> launches_of(const BatchCompression& batch) {
+Result<std::vector<BatchLaunch>> launches_of(const BatchCompression& batch, uint64_t few_pages) {
   const auto good = check(batch.item_count, batch.framing,
                           {{"inputs", batch.inputs, 8},
                            {"input_bytes", batch.input_bytes, 8},
@@ -117,17 +117,23 @@ Result<std::vector<BatchLaunch>> launches_of(const BatchCompression& batch) {
                             batch.temp));
   }
   const uint64_t records = needed == 0 ? 0 : batch.temp;
-  const std::vector arguments = {LaunchArgument::of_address(batch.inputs),
-                                 LaunchArgument::of_address(batch.input_bytes),
-                                 LaunchArgument::of_address(batch.outputs),
-                                 LaunchArgument::of_address(batch.output_bytes),
-                                 LaunchArgument::of_address(batch.statuses),
-                                 LaunchArgument::of_address(records),
-                                 LaunchArgument::of_address(records + temp->record_bytes),
-                                 LaunchArgument::of(static_cast<uint32_t>(batch.max_input_bytes)),
-                                 LaunchArgument::of(static_cast<uint32_t>(temp->chunks_per_item)),
-                                 LaunchArgument::of(static_cast<uint32_t>(batch.framing)),
-                                 LaunchArgument::of(static_cast<uint32_t>(batch.item_count))};
+  const bool by_block = batch.max_input_bytes <= kernels::kMaxPageBytes && batch.item_count < few_pages;
+  const std::vector arguments = {
+      LaunchArgument::of_address(batch.inputs),
+      LaunchArgument::of_address(batch.input_bytes),
+      LaunchArgument::of_address(batch.outputs),
+      LaunchArgument::of_address(batch.output_bytes),
+      LaunchArgument::of_address(batch.statuses),
+      LaunchArgument::of_address(records),
+      LaunchArgument::of_address(records + temp->record_bytes),
+      LaunchArgument::of(static_cast<uint32_t>(batch.max_input_bytes)),
+      LaunchArgument::of(static_cast<uint32_t>(temp->chunks_per_item)),
+      LaunchArgument::of(static_cast<uint32_t>(batch.framing) | (by_block ? kernels::kBatchPagesByBlock : 0)),
+      LaunchArgument::of(static_cast<uint32_t>(batch.item_count))};
+  if (by_block) {
+    return std::vector{
+        launch(kernels::kLz4BatchCompressChunk, kernels::kLz4CompressChunkShape, batch.item_count, arguments)};
+  }
   const uint64_t chunk_count = batch.item_count * temp->chunks_per_item;
   std::vector<BatchLaunch> launches = {
       launch(kernels::kLz4BatchCompressPage, kernels::kLz4CompressPageShape, batch.item_count, arguments)};

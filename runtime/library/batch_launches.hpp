@@ -18,7 +18,8 @@ struct BatchLaunch {
 };
 
 // The launches of a batch in order; none for a batch without items. Error: an argument that cannot be right.
-Result<std::vector<BatchLaunch>> launches_of(const BatchCompression& batch);
+// `few_pages`: fewer pages than that do not fill the device.
+Result<std::vector<BatchLaunch>> launches_of(const BatchCompression& batch, uint64_t few_pages = 0);
 Result<std::vector<BatchLaunch>> launches_of(const BatchDecompression& batch);
 
 }  // namespace ptxkit::library

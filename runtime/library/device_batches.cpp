@@ -10,6 +10,10 @@
 
 namespace ptxkit::library {
 
+// The page kernel uses a warp for each page and runs 28 of them on a multiprocessor. On an H200, one CTA for each page
+// is faster up to about twice that number: 5000 pages, not 10000 (docs/log/performance.md).
+constexpr uint64_t kPagesAMultiprocessor = 2 * 28;
+
 struct DeviceBatches::State {
   driver::ContextPointer context;
   std::map<std::string_view, driver::Kernel> kernels;
@@ -72,7 +76,8 @@ Result<DeviceBatches> DeviceBatches::open(int device, const std::string& cuda_li
 }
 
 Result<void> DeviceBatches::compress(const BatchCompression& batch, StreamHandle stream) const {
-  return state_->submit(launches_of(batch), stream);
+  const uint64_t few_pages = kPagesAMultiprocessor * state_->context->info().multiprocessor_count;
+  return state_->submit(launches_of(batch, batch.is_reproducible ? 0 : few_pages), stream);
 }
 
 Result<void> DeviceBatches::decompress(const BatchDecompression& batch, StreamHandle stream) const {

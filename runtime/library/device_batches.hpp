@@ -11,9 +11,12 @@
 #include <memory>
 #include <string>
 
-#include "runtime/library/device_lz4.hpp"
+#include "support/result.hpp"
 
 namespace ptxkit::library {
+
+using DeviceAddress = uint64_t;  // CUdeviceptr
+using StreamHandle = void*;      // CUstream or cudaStream_t; null, 1 and 2 are the driver's default streams
 
 // What stands around an item's LZ4 encoding.
 enum class Framing : uint32_t {
@@ -44,7 +47,8 @@ struct BatchRequirements {
 // A batch of compress(). Item i is the input_bytes[i] bytes at inputs[i], and its encoding the output_bytes[i] bytes at
 // outputs[i], where requirements().output_bytes_bound bytes must be, or those of the item's own size. The bytes depend
 // on the item and the framing only; in framing `raw` they are those of the reproducible encoder wherever that shrinks
-// the item.
+// the item. Only batches of too few items of at most 4096 bytes to fill the device have other bytes, unless
+// is_reproducible is set: a CTA for each takes half the time of a warp there.
 struct BatchCompression {
   DeviceAddress inputs = 0, input_bytes = 0;  // arrays of addresses and of u64
   uint64_t max_input_bytes = 0;               // at most 0x7E000000
@@ -55,6 +59,7 @@ struct BatchCompression {
   DeviceAddress output_bytes = 0;  // u64, the coded sizes
   DeviceAddress statuses = 0;      // i32, ItemOutcome; null: they are not wanted
   Framing framing = Framing::raw;
+  bool is_reproducible = false;
 };
 
 // A batch of decompress(). Item i is the input_bytes[i] bytes at inputs[i], of any alignment, and is decoded into at

@@ -1,10 +1,9 @@
-// LZ4 for other programs, for data in host memory and for streams: find_package(ptxkit), link ptxkit::lz4, include this
-// header.
+// LZ4 in host memory and of streams: what is behind ptxkit_context.
 //
 // An Lz4 object owns threads, page-locked memory and, where there is one, a GPU context. There is no global state:
 // objects with different settings can coexist in a process. All functions are thread-safe, and concurrent calls share
 // the device. If memory runs out, the system refuses threads, or a function of the caller throws, the call returns an
-// error or does its work with fewer threads. For data in device memory see runtime/library/device_lz4.hpp.
+// error or does its work with fewer threads. For data in device memory see runtime/library/device_batches.hpp.
 #pragma once
 
 #include <cstdint>

@@ -221,9 +221,32 @@ TEST_F(CApi, ADamagedChecksumIsToldFromDamagedBytes) {
   EXPECT_EQ(alien.decompress(context_, &options), PTXKIT_CANNOT_DECOMPRESS);
 }
 
+TEST_F(CApi, MemoryOfAContextIsReleasedOnce) {
+  void *memory = nullptr, *other = nullptr;
+  ASSERT_OK(ptxkit_host_memory_create(context_, 100'000, &memory));
+  ASSERT_OK(ptxkit_host_memory_create(context_, 0, &other));
+  EXPECT_EQ(reinterpret_cast<uintptr_t>(memory) % 16, 0u);
+  std::memset(memory, 7, 100'000);
+  EXPECT_OK(ptxkit_host_memory_destroy(context_, memory));
+  EXPECT_EQ(ptxkit_host_memory_destroy(context_, memory), PTXKIT_INVALID_VALUE);
+  EXPECT_STREQ(std::string(ptxkit_last_error()).substr(0, 30).c_str(), "ptxkit_host_memory_destroy: 0x");
+  EXPECT_OK(ptxkit_host_memory_destroy(context_, nullptr));
+  EXPECT_EQ(ptxkit_host_memory_create(context_, 1, nullptr), PTXKIT_INVALID_VALUE);
+  EXPECT_EQ(ptxkit_host_memory_create(context_, ~size_t{0} / 2, &memory), PTXKIT_NO_MEMORY);
+  EXPECT_EQ(memory, nullptr);
+}
+
+TEST_F(CApi, WithoutADeviceItsTimesAreZero) {
+  ptxkit_device_times times = {};
+  EXPECT_EQ(ptxkit_context_device_times(context_, &times), PTXKIT_INVALID_VALUE);
+  times.struct_bytes = sizeof times;
+  ASSERT_OK(ptxkit_context_device_times(context_, &times));
+  EXPECT_EQ(times.copy_to_device + times.kernel + times.copy_to_host, 0);
+}
+
 TEST_F(CApi, TheEmulatedGpuGivesTheBytesOfTheCpu) {
   ptxkit_context_options settings = PTXKIT_CONTEXT_OPTIONS_DEFAULTS;
-  settings.policy = PTXKIT_POLICY_GPU;
+  settings.policy = PTXKIT_POLICY_GPU | PTXKIT_MEASURE_DEVICE_TIMES;
   settings.cpu_threads = 2;
   settings.cuda_library = EMULATED_CUDA;
   ptxkit_context* gpu = nullptr;
@@ -235,6 +258,12 @@ TEST_F(CApi, TheEmulatedGpuGivesTheBytesOfTheCpu) {
   ASSERT_OK(on_cpu.compress(context_, &options));
   ASSERT_OK(on_gpu.compress(gpu, &options));
   EXPECT_TRUE(on_cpu.results() == on_gpu.results());
+  ptxkit_device_times times = {};
+  times.struct_bytes = sizeof times;
+  ASSERT_OK(ptxkit_context_device_times(gpu, &times));
+  EXPECT_GT(times.copy_to_device, 0);
+  EXPECT_GT(times.kernel, 0);
+  EXPECT_GT(times.copy_to_host, 0);
   Batch back(on_cpu.results(), sizes_of(items));
   ASSERT_OK(back.decompress(gpu, &options));
   EXPECT_TRUE(back.results() == items);

@@ -72,6 +72,7 @@ TEST(Contexts, RefuseWrongOptions) {
   EXPECT_REFUSED(ptxkit_context_create(nullptr, nullptr), PTXKIT_INVALID_VALUE, "context is null");
   refused("struct_bytes is 63", [](auto& options) { options.struct_bytes = 63; });
   refused("no policy 4", [](auto& options) { options.policy = 4; });
+  refused("no policy 513", [](auto& options) { options.policy = PTXKIT_POLICY_CPU | 512; });
   refused("cpu_threads", [](auto& options) { options.cpu_threads = 1 << 20; });
   refused("devices and device_count", [](auto& options) { options.device_count = 1; });
   static ptxkit_hooks hooks = PTXKIT_HOOKS_DEFAULTS;

@@ -54,6 +54,31 @@ TEST(Wrapper, BatchesComeBack) {
   EXPECT_EQ(context.compress(inputs, outputs, std::span(sizes).first(2)).error().status, PTXKIT_INVALID_VALUE);
 }
 
+TEST(Wrapper, MemoryAndTimesOfAContext) {
+  api::Context context = cpu();
+  auto memory = context.host_memory(5000);
+  ASSERT_TRUE(memory) << memory.error().text;
+  EXPECT_EQ(memory->bytes().size(), 5000u);
+  memory->bytes()[4999] = 1;
+  EXPECT_EQ(context.device_times()->kernel, 0);
+  EXPECT_EQ(context.host_memory(~size_t{0} / 2).error().status, PTXKIT_NO_MEMORY);
+}
+
+// The calls themselves are tested through the functions, in device_test.cpp.
+TEST(Wrapper, DevicesRefuseAndLaunchNothing) {
+  EXPECT_EQ(api::Device::query(65'537, 1)->temp_bytes, 2u * (65'536 + 32));
+  EXPECT_EQ(api::Device::query(size_t{1} << 40, 1).error().status, PTXKIT_ITEM_TOO_LARGE);
+  EXPECT_EQ(api::Device::create(0, "/nowhere/libcuda.so").error().status, PTXKIT_NO_DEVICE);
+  auto device = api::Device::create(0, EMULATED_CUDA);
+  ASSERT_TRUE(device) << device.error().text;
+  EXPECT_TRUE(device->compress(nullptr, nullptr, 100, 0, nullptr, 0, nullptr, nullptr, nullptr));
+  EXPECT_TRUE(device->decompress(nullptr, nullptr, nullptr, nullptr, 0, nullptr, nullptr));
+  EXPECT_EQ(device->compress(nullptr, nullptr, 100, 1, nullptr, 0, nullptr, nullptr, nullptr).error().status,
+            PTXKIT_INVALID_VALUE);
+  EXPECT_EQ(device->decompress(nullptr, nullptr, nullptr, nullptr, 1, nullptr, nullptr).error().status,
+            PTXKIT_INVALID_VALUE);
+}
+
 TEST(Wrapper, StreamsComeBack) {
   api::Context context = cpu();
   const Bytes raw = words(300000);

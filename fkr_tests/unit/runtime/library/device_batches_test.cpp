@@ -9,6 +9,7 @@
 #include "fkr_tests/cases/cuda/fake_gpu.hpp"
 #include "fkr_tests/cases/device_batches.hpp"
 #include "runtime/driver/graph.hpp"
+#include "runtime/library/batch_launches.hpp"
 
 namespace ptxkit::library {
 namespace {
@@ -59,6 +60,28 @@ TEST_F(Batches, WhatACompressionTakes) {
     EXPECT_EQ(needed.output_alignment, 1u);
     EXPECT_EQ(needed.temp_alignment, 16u);
   }
+}
+
+// The fake GPU has four multiprocessors: 224 pages fill it.
+TEST_F(Batches, FewPagesGoToTheKernelOfChunksUnlessBytesMatter) {
+  for (const auto& [bytes, count, few_pages, kernel] : {std::tuple(4096, 223, 224, kernels::kLz4BatchCompressChunk),
+                                                        std::tuple(4096, 224, 224, kernels::kLz4BatchCompressPage),
+                                                        std::tuple(4096, 1, 0, kernels::kLz4BatchCompressPage),
+                                                        std::tuple(4097, 1, 224, kernels::kLz4BatchCompressPage)}) {
+    const auto launches = launches_of(compression(static_cast<uint64_t>(bytes), static_cast<uint64_t>(count)),
+                                      static_cast<uint64_t>(few_pages))
+                              .value();
+    EXPECT_EQ(launches[0].kernel, kernel) << bytes << " " << count;
+    EXPECT_EQ(launches.size(), bytes == 4096 ? 1u : 2u);
+  }
+}
+
+TEST_F(Batches, ADeviceWithoutAnImageIsRefused) {
+  state_.major = 5;
+  const auto batches = DeviceBatches::open(0, FAKE_CUDA);
+  ASSERT_FALSE(batches.has_value());
+  EXPECT_THAT(batches.error().message(), HasSubstr("there is no image of kernel lz4_batch_compress_page for sm_50"));
+  EXPECT_THAT(batches.error().message(), HasSubstr("Fake GPU"));
 }
 
 TEST_F(Batches, CompressionsThatCannotBeRightAreRefused) {

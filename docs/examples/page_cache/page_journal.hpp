@@ -4,7 +4,7 @@
 // than half of the file is outdated, it is written anew beside itself and renamed.
 //
 // All numbers are little-endian. The file: "PTXPAGES", the size of the device (u64), records. A record: page number
-// (u64), flag (u32), length (u32), XXH32 of these 16 bytes and the payload (u32), payload.
+// (u64), length (u32), CRC-32 of these 12 bytes and the slot (u32), slot.
 #pragma once
 
 #include <algorithm>
@@ -18,7 +18,6 @@
 #include <unistd.h>
 
 #include "page_cache.hpp"
-#include "runtime/codec/format/lz4_frame.hpp"
 
 class PageJournal {
  public:
@@ -82,7 +81,7 @@ class PageJournal {
   // Call it after the pages have been put into the cache. False if the file could not be replaced; it is whole then.
   bool compact(const PageCache& cache) {
     constexpr uint64_t kSmallBytes = 1 << 20;
-    const uint64_t needed_bytes = kHeaderBytes + cache.slots().size() * kRecordBytes + cache.stored_bytes();
+    const uint64_t needed_bytes = kHeaderBytes + cache.slots().size() * (kRecordBytes + 1) + cache.stored_bytes();
     if (size_bytes_ < kSmallBytes || size_bytes_ < 2 * needed_bytes) return true;
     const std::string fresh_path = path_ + ".new";
     PageJournal fresh(fresh_path, device_bytes_);
@@ -104,7 +103,7 @@ class PageJournal {
   uint64_t size_bytes() const { return size_bytes_; }
 
  private:
-  static constexpr size_t kHeaderBytes = 16, kRecordBytes = 20;
+  static constexpr size_t kHeaderBytes = 16, kRecordBytes = 16;
 
   PageJournal(std::string path, uint64_t device_bytes) : path_(std::move(path)), device_bytes_(device_bytes) {}
 
@@ -127,16 +126,26 @@ class PageJournal {
   static void add_record(uint64_t number, const PageCache::Slot& slot, std::vector<uint8_t>& to) {
     const size_t begin = to.size();
     add(number, to);
-    add(static_cast<uint32_t>(slot.flag), to);
-    add(static_cast<uint32_t>(slot.bytes.size()), to);
-    add(checksum(to.data() + begin, slot.bytes), to);
-    to.insert(to.end(), slot.bytes.begin(), slot.bytes.end());
+    add(static_cast<uint32_t>(slot.size()), to);
+    add(checksum(to.data() + begin, slot), to);
+    to.insert(to.end(), slot.begin(), slot.end());
   }
-  static uint32_t checksum(const uint8_t* first_16_bytes, ptxkit::format::Bytes payload) {
-    ptxkit::format::ContentHash hash;
-    hash.update({first_16_bytes, 16});
-    hash.update(payload);
-    return hash.value();
+  // The CRC-32 of IEEE 802.3.
+  static uint32_t checksum(const uint8_t* first_12_bytes, const PageCache::Slot& slot) {
+    static const auto table = [] {
+      std::array<uint32_t, 256> all{};
+      for (uint32_t i = 0; i < 256; ++i) {
+        uint32_t value = i;
+        for (int bit = 0; bit < 8; ++bit) value = value >> 1 ^ (value & 1 ? 0xEDB88320u : 0);
+        all[i] = value;
+      }
+      return all;
+    }();
+    uint32_t state = ~0u;
+    const auto take = [&](uint8_t byte) { state = state >> 8 ^ table[(state ^ byte) & 0xff]; };
+    for (size_t i = 0; i < 12; ++i) take(first_12_bytes[i]);
+    for (const uint8_t byte : slot) take(byte);
+    return ~state;
   }
 
   static bool write_at(int descriptor, uint64_t at, const std::vector<uint8_t>& bytes) {
@@ -188,11 +197,11 @@ class PageJournal {
       uint8_t record[kRecordBytes];
       if (!read_at(size_bytes_, record, sizeof record)) break;
       const auto number = number_at<uint64_t>(record);
-      const auto flag = number_at<uint32_t>(record + 8), bytes = number_at<uint32_t>(record + 12);
-      if (number >= device_bytes_ / kPageBytes || (flag > 2 && flag != 4) || bytes > kPageBytes) break;
-      PageCache::Slot slot{static_cast<ptxkit::codec::ChunkFlag>(flag), std::vector<uint8_t>(bytes)};
-      if (!read_at(size_bytes_ + kRecordBytes, slot.bytes.data(), bytes)) break;
-      if (checksum(record, slot.bytes) != number_at<uint32_t>(record + 16)) break;
+      const auto bytes = number_at<uint32_t>(record + 8);
+      if (number >= device_bytes_ / kPageBytes || bytes == 0 || bytes > kPageBytes + 1) break;
+      PageCache::Slot slot(bytes);
+      if (!read_at(size_bytes_ + kRecordBytes, slot.data(), bytes)) break;
+      if (checksum(record, slot) != number_at<uint32_t>(record + 12)) break;
       PageCache::Slots slots;
       slots.emplace(number, std::move(slot));
       cache.put(std::move(slots));

@@ -41,9 +41,9 @@ int main(int argc, char** argv) {
     if (!file) return std::fprintf(stderr, "%s: cannot open\n", argv[1]), 1;
   }
   // As a device does it: one page after another, on one thread.
-  auto lz4 = ptxkit::library::Lz4::open({.where = ptxkit::library::Where::cpu, .cpu_threads = argc == 2 ? 1u : 0u});
-  if (!lz4) return std::fprintf(stderr, "%s\n", lz4.error().message().c_str()), 1;
-  PageCache cache(std::move(*lz4));
+  auto context = cpu_context(argc == 2 ? 1 : 0);
+  if (!context) return 1;
+  PageCache cache(std::move(*context));
   const std::map<uint64_t, Page> pages = argc == 2 ? pages_of(file) : made_up_pages();
   if (pages.empty()) return std::fprintf(stderr, "%s: no page\n", argv[1]), 1;
 
@@ -62,8 +62,8 @@ int main(int argc, char** argv) {
   if (argc == 1) return cache.stored_bytes() < 85 * kPageBytes ? 0 : 1;
   size_t zero_count = 0, raw_count = 0;
   for (const auto& [number, slot] : cache.slots()) {
-    zero_count += slot.flag == ptxkit::codec::ChunkFlag::zero;
-    raw_count += slot.flag == ptxkit::codec::ChunkFlag::incompressible;
+    zero_count += slot[0] == PageCache::as_zeros;
+    raw_count += slot[0] == PageCache::as_it_is;
   }
   const double bytes = static_cast<double>(pages.size() * kPageBytes);
   std::printf("zero %zu, stored as they are %zu, ratio %.3f, put %.0f MB/s, get %.0f MB/s\n", zero_count, raw_count,

@@ -71,7 +71,7 @@ class Client {
     for (size_t i = sizeof value; i-- > 0;) out_.push_back(static_cast<uint8_t>(value >> 8 * i));
     return *this;
   }
-  Client& add(ptxkit::format::Bytes bytes) {
+  Client& add(ptxkit::api::Bytes bytes) {
     out_.insert(out_.end(), bytes.begin(), bytes.end());
     return *this;
   }
@@ -119,7 +119,7 @@ class Device {
       };
       if (option == export_name) {
         client.add(size_bytes_).add(kExportFlags);
-        if (!(client_flags & kNoZeroes)) client.add(ptxkit::format::Bytes(std::vector<uint8_t>(124)));
+        if (!(client_flags & kNoZeroes)) client.add(ptxkit::api::Bytes(std::vector<uint8_t>(124)));
         return client.send();
       }
       if (option == info || option == go) {
@@ -182,7 +182,7 @@ class Device {
       if (status == fine && flags & kForceUnitAccess && command != read_pages && !journal_.sync()) status = io_error;
     }
     client.add(kSimpleReplyMagic).add(uint32_t{status}).add(cookie);
-    if (command == read_pages && status == fine) client.add(ptxkit::format::Bytes(data));
+    if (command == read_pages && status == fine) client.add(ptxkit::api::Bytes(data));
     return client.send();
   }
 
@@ -256,9 +256,9 @@ int main(int argc, char** argv) {
     std::fprintf(stderr, "usage: nbd_server BACKING SIZE_MIB SOCKET    SIZE_MIB: 1 to 1048576\n");
     return 2;
   }
-  auto lz4 = ptxkit::library::Lz4::open({.where = ptxkit::library::Where::cpu});
-  if (!lz4) return std::fprintf(stderr, "%s\n", lz4.error().message().c_str()), 1;
-  PageCache cache(std::move(*lz4));
+  auto context = cpu_context(0);
+  if (!context) return 1;
+  PageCache cache(std::move(*context));
   const uint64_t size_bytes = uint64_t{mebibytes} << 20;
   auto journal = PageJournal::open(argv[1], size_bytes, cache);
   if (!journal) return 1;
