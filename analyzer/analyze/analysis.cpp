@@ -4,7 +4,10 @@
 #include <algorithm>
 #include <type_traits>
 
+#include <fmt/format.h>
+
 #include "analyzer/analyze/identity.hpp"
+#include "analyzer/ptx/levels.hpp"
 #include "analyzer/rules/diagnostics.hpp"
 #include "analyzer/rules/engine/context.hpp"
 #include "analyzer/rules/run_rule.hpp"
@@ -49,6 +52,11 @@ RuleResult front_end_result(const RuleInfo& rule, const ptx::ParseResult& parsed
   } else if (diagnostics.empty()) {
     result.verdict = Verdict::survived;
     result.basis = "the front end read the whole text and found nothing";
+    const ptx::Module& module = parsed.module;
+    if (rule.id == "F002" && ptx::is_later_version(module.version_major, module.version_minor)) {
+      result.basis = fmt::format("'.version {}.{}' is later than {}, by which the text was read", module.version_major,
+                                 module.version_minor, ptx::kLastVersion);
+    }
   } else {
     result.verdict = Verdict::undecided;
     result.basis = "the text was not read as a whole, because of other mistakes in it";

@@ -50,4 +50,9 @@ bool is_known_version(uint32_t major, uint32_t minor) {
   return major >= 1 && major < std::size(kLastMinor) && minor <= kLastMinor[major];
 }
 
+bool is_later_version(uint32_t major, uint32_t minor) {
+  constexpr uint32_t kLastMajor = std::size(kLastMinor) - 1;
+  return major < 100 && minor < 10 && (major > kLastMajor || (major == kLastMajor && minor > kLastMinor[kLastMajor]));
+}
+
 }  // namespace ptxkit::ptx

@@ -16,6 +16,9 @@ struct TargetLevel {
 // Finds a target such as "sm_90a"; null where there is none.
 const TargetLevel* find_target(std::string_view text);
 bool is_known_version(uint32_t major, uint32_t minor);
+// Later than the last version of the tables: its texts are read with these.
+bool is_later_version(uint32_t major, uint32_t minor);
+inline constexpr std::string_view kLastVersion = "9.0";
 
 // The level that a directive or a kind of declaration needs (directive_levels.def); null where every version and target
 // has it.

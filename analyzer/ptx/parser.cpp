@@ -170,9 +170,9 @@ void Parser::parse_version() {
   if (error == std::errc() && dot != end && *dot == '.') std::from_chars(dot + 1, end, minor);
   module_.version_major = major;
   module_.version_minor = minor;
-  if (!is_known_version(major, minor)) {
+  if (!is_known_version(major, minor) && !is_later_version(major, minor)) {
     report(DiagnosticKind::unknown_version, number.at, number.end,
-           fmt::format("unknown PTX version '{}', this tool knows 1.0 to 9.0", text));
+           fmt::format("unknown PTX version '{}', this tool knows 1.0 to {}", text, kLastVersion));
   }
 }
 
@@ -393,6 +393,7 @@ ParseResult parse(std::string text, std::string path) {
   module.path = std::move(path);
   const bool too_long = text.size() >= kNone;
   if (too_long) text.clear();
+  text.resize(text.find_last_not_of('\0') + 1);  // Warp ends its files in them
   module.owned_text = std::make_unique<const std::string>(std::move(text));
   module.text = *module.owned_text;
   module.line_starts.push_back(0);

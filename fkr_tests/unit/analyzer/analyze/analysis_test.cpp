@@ -128,6 +128,18 @@ TEST(Analysis, texts_from_before_address_size_have_64_bit_pointers) {
   }
 }
 
+TEST(Analysis, a_text_of_a_later_version_is_read_and_F002_says_so) {
+  const std::string later = ".version 9.4\n.target sm_90a\n.address_size 64\n";
+  const FileAnalysis file = analyze(later + ".visible .entry k() { ret; }\n" + std::string(3, '\0'), "later.ptx", {});
+  ASSERT_TRUE(file.parsed.diagnostics.empty());
+  EXPECT_EQ(file.kernels.at(0).verdicts[1].rule->id, "F002");
+  EXPECT_EQ(file.kernels[0].verdicts[1].result.verdict, Verdict::survived);
+  EXPECT_EQ(file.kernels[0].verdicts[1].result.basis, "'.version 9.4' is later than 9.0, by which the text was read");
+  const FileAnalysis unknown = analyze(later + ".visible .entry k() { frobnicate; ret; }\n", "later.ptx", {});
+  ASSERT_EQ(unknown.parsed.diagnostics.size(), 1u);
+  EXPECT_EQ(unknown.parsed.diagnostics[0].kind, ptx::DiagnosticKind::unknown_opcode);
+}
+
 TEST(Analysis, a_report_is_as_bad_as_its_worst_file) {
   Totals totals;
   totals.add(analyze(kHeader + kMisaligned, "bad.ptx", {}));
