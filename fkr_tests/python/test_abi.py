@@ -49,8 +49,8 @@ def test_numbers_are_those_of_the_header():
 
     assert {f"FRAMING_{name.upper()}": value for name, value in _batch.FRAMINGS.items()}.items() <= numbers.items()
     assert {f"POLICY_{name.upper()}": value for name, value in _context.POLICIES.items()}.items() <= numbers.items()
-    assert [debug._VALUE, debug._IN, debug._OUT, debug._IN_OUT] == [
-        numbers[f"ARGUMENT_{name}"] for name in ("VALUE", "IN", "OUT", "IN_OUT")
+    assert [debug._VALUE, debug._IN, debug._OUT, debug._IN_OUT, debug._ADDRESS] == [
+        numbers[f"ARGUMENT_{name}"] for name in ("VALUE", "IN", "OUT", "IN_OUT", "ADDRESS")
     ]
     assert [_streams.NO_CONTENT_CHECKSUM, _streams.BLOCK_CHECKSUMS, _streams.LINKED_BLOCKS] == [
         numbers[name] for name in ("NO_CONTENT_CHECKSUM", "BLOCK_CHECKSUMS", "LINKED_BLOCKS")

@@ -19,4 +19,4 @@ def test_examples(number, python):
 
 
 def test_there_are_examples():
-    assert len(EXAMPLES) == 5
+    assert len(EXAMPLES) == 6

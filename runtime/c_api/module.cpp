@@ -13,6 +13,7 @@
 
 #include "analyzer/ptx/tree.hpp"
 #include "runtime/c_api/json_options.hpp"
+#include "runtime/c_api/machine.hpp"
 #include "runtime/driver/context.hpp"
 #include "runtime/driver/error_catalogue.hpp"
 #include "runtime/emulator/emulator.hpp"
@@ -22,10 +23,9 @@
 // Opaque to callers. The emulator's program says what entries and parameters a module has, on a GPU as well.
 struct ptxkit_module {
   std::string name, text;
-  std::optional<ptxkit::emulator::Device> device;
-  std::optional<ptxkit::emulator::Program> program;  // it refers to `device`
+  std::shared_ptr<ptxkit::c_api::Machine> machine;
+  std::optional<ptxkit::emulator::Program> program;  // it refers to the machine's device
   ptxkit::driver::ContextPointer context;            // null: the emulator
-  std::mutex mutex;                                  // of a launch
 };
 
 namespace ptxkit::c_api {
@@ -39,12 +39,43 @@ struct Launch {
   std::span<const ptxkit_argument> arguments;
 };
 
-bool is_buffer(const ptxkit_argument& argument) { return argument.kind != PTXKIT_ARGUMENT_VALUE; }
+bool is_buffer(const ptxkit_argument& argument) {
+  return argument.kind != PTXKIT_ARGUMENT_VALUE && argument.kind != PTXKIT_ARGUMENT_ADDRESS;
+}
 bool is_read(const ptxkit_argument& argument) {
   return argument.kind == PTXKIT_ARGUMENT_IN || argument.kind == PTXKIT_ARGUMENT_IN_OUT;
 }
 bool is_written(const ptxkit_argument& argument) {
   return argument.kind == PTXKIT_ARGUMENT_OUT || argument.kind == PTXKIT_ARGUMENT_IN_OUT;
+}
+
+Answer<std::unique_ptr<ptxkit_module>> decode(std::shared_ptr<Machine> machine, std::string_view text,
+                                              const std::string& name) {
+  auto made = std::make_unique<ptxkit_module>();
+  made->name = name;
+  made->text = text;
+  made->machine = std::move(machine);
+  const std::lock_guard lock(made->machine->mutex);
+  auto program = emulator::Program::load_text(made->machine->device, made->text, made->name);
+  if (!program) return refuse(PTXKIT_INVALID_VALUE, program.error());
+  made->program.emplace(std::move(*program));
+  return made;
+}
+
+Answer<> load_on(ptxkit_emulator* emulator, const char* text, size_t text_bytes, const char* options,
+                 ptxkit_module** module) {
+  if (auto given = require(module, "module"); !given) return given;
+  *module = nullptr;
+  if (auto given = require(emulator, "emulator"); !given) return given;
+  if (auto given = require(text, "text"); !given) return given;
+  const auto json = JsonOptions::read(options, {"name"});
+  if (!json) return tl::unexpected(json.error());
+  const auto name = json->string("name", "input.ptx");
+  if (!name) return tl::unexpected(name.error());
+  auto made = decode(emulator->machine, {text, text_bytes}, *name);
+  if (!made) return tl::unexpected(made.error());
+  *module = made->release();
+  return {};
 }
 
 Answer<> load(const char* text, size_t text_bytes, const char* options, ptxkit_module** module) {
@@ -67,15 +98,11 @@ Answer<> load(const char* text, size_t text_bytes, const char* options, ptxkit_m
   if (json->has(alien))
     return refuse(PTXKIT_INVALID_VALUE, fmt::format("options: '{}' has no effect on backend {}", alien, *backend));
 
-  auto made = std::make_unique<ptxkit_module>();
-  made->name = *name;
-  made->text.assign(text, text_bytes);
   emulator::DeviceOptions device;
   device.sm = static_cast<uint32_t>(*sm);
-  made->device.emplace(device);
-  auto program = emulator::Program::load_text(*made->device, made->text, made->name);
-  if (!program) return refuse(PTXKIT_INVALID_VALUE, program.error());
-  made->program.emplace(std::move(*program));
+  auto decoded = decode(std::make_shared<Machine>(device), {text, text_bytes}, *name);
+  if (!decoded) return tl::unexpected(decoded.error());
+  auto made = std::move(*decoded);
   if (on_gpu) {
     auto driver = driver::Driver::open(*cuda_library);
     if (!driver) return refuse(PTXKIT_NO_DEVICE, driver.error().error);
@@ -130,8 +157,10 @@ Answer<Launch> read_launch(const ptxkit_module& module, const char* entry, const
     const auto wrong = [&](std::string_view what) {
       return refuse(PTXKIT_INVALID_VALUE, fmt::format("argument {}, parameter '{}': {}", i, parameter.name, what));
     };
-    if (argument.kind > PTXKIT_ARGUMENT_IN_OUT) return wrong(fmt::format("unknown kind {}", argument.kind));
+    if (argument.kind > PTXKIT_ARGUMENT_ADDRESS) return wrong(fmt::format("unknown kind {}", argument.kind));
     if (argument.data == nullptr && argument.bytes != 0) return wrong("data is null");
+    if (argument.kind == PTXKIT_ARGUMENT_ADDRESS && module.context != nullptr)
+      return wrong("an address of the emulator's memory on a GPU");
     if (argument.alignment != 0 && !std::has_single_bit(argument.alignment))
       return wrong(fmt::format("alignment is {}, expected a power of two", argument.alignment));
     const size_t bytes = is_buffer(argument) ? module.program->module().address_size / 8 : argument.bytes;
@@ -211,19 +240,26 @@ class Buffers {
 };
 
 Answer<Report> launch_on_emulator(ptxkit_module& module, const Launch& launch, const emulator::LaunchOptions& options) {
-  Buffers buffers(*module.device);
+  emulator::Device& device = module.machine->device;
+  Buffers buffers(device);
   std::vector<emulator::Argument> arguments;
   std::vector<emulator::Address> addresses;
   for (size_t i = 0; i < launch.arguments.size(); ++i) {
     const ptxkit_argument& argument = launch.arguments[i];
     const emulator::EntryParameter& parameter = launch.entry.parameters[i];
     addresses.push_back(0);
+    const std::string name = argument.name != nullptr ? argument.name : parameter.name;
     if (!is_buffer(argument)) {
       const auto bytes = bytes_of(argument);
+      if (argument.kind == PTXKIT_ARGUMENT_ADDRESS && bytes.size() == sizeof(emulator::Address)) {
+        emulator::Address address = 0;
+        std::memcpy(&address, bytes.data(), sizeof address);
+        device.rename(address, name);
+      }
       arguments.push_back({{bytes.begin(), bytes.end()}});
       continue;
     }
-    const auto address = buffers.add(argument, argument.name != nullptr ? argument.name : parameter.name);
+    const auto address = buffers.add(argument, name);
     if (!address) return refuse(PTXKIT_NO_MEMORY, address.error());
     addresses.back() = *address;
     arguments.push_back({address_bytes(*address, parameter.size_bytes)});
@@ -232,7 +268,7 @@ Answer<Report> launch_on_emulator(ptxkit_module& module, const Launch& launch, c
   if (!outcome) return refuse(PTXKIT_INVALID_VALUE, outcome.error());
   for (size_t i = 0; i < launch.arguments.size(); ++i) {
     if (!is_written(launch.arguments[i])) continue;
-    if (const auto done = module.device->read(addresses[i], bytes_of(launch.arguments[i])); !done)
+    if (const auto done = device.read(addresses[i], bytes_of(launch.arguments[i])); !done)
       return refuse(PTXKIT_INTERNAL, done.error());
   }
   return Report{outcome_json(*outcome, module.name, launch.entry.name), outcome->faults.size()};
@@ -298,7 +334,7 @@ Answer<> run(ptxkit_module* module, const char* entry, const ptxkit_launch_shape
   if (!settings) return tl::unexpected(settings.error());
   const auto launch = read_launch(*module, entry, shape, arguments, argument_count);
   if (!launch) return tl::unexpected(launch.error());
-  const std::lock_guard lock(module->mutex);
+  const std::lock_guard lock(module->machine->mutex);
   const auto done =
       module->context == nullptr ? launch_on_emulator(*module, *launch, *settings) : launch_on_gpu(*module, *launch);
   if (!done) return tl::unexpected(done.error());
@@ -314,6 +350,11 @@ using namespace ptxkit;
 
 ptxkit_status ptxkit_module_load(const char* text, size_t text_bytes, const char* options, ptxkit_module** module) {
   return c_api::call(__func__, [&] { return c_api::load(text, text_bytes, options, module); });
+}
+
+ptxkit_status ptxkit_emulator_load(ptxkit_emulator* emulator, const char* text, size_t text_bytes, const char* options,
+                                   ptxkit_module** module) {
+  return c_api::call(__func__, [&] { return c_api::load_on(emulator, text, text_bytes, options, module); });
 }
 
 void ptxkit_module_destroy(ptxkit_module* module) { delete module; }

@@ -364,13 +364,39 @@ PTXKIT_API void ptxkit_module_destroy(ptxkit_module* module);
 // "required_block": [x, y, z], "static_shared_bytes"}]}. The caller frees *json with ptxkit_string_free().
 PTXKIT_API ptxkit_status ptxkit_module_describe(ptxkit_module* module, char** json);
 
+// An emulated device whose memory stays between launches and is shared by the modules loaded on it. Freed memory is not
+// reused for as long as possible, so that a use after free is a fault. What has not been written counts as
+// uninitialised, over launches as well.
+typedef struct ptxkit_emulator ptxkit_emulator;
+
+// `options`, null or a JSON object: sm, as above.
+PTXKIT_API ptxkit_status ptxkit_emulator_create(const char* options, ptxkit_emulator** emulator);
+// Modules that were loaded on it keep what they need. Null is accepted.
+PTXKIT_API void ptxkit_emulator_destroy(ptxkit_emulator* emulator);
+// As ptxkit_module_load(), on the emulator's device. `options`, null or a JSON object: name, as above.
+PTXKIT_API ptxkit_status ptxkit_emulator_load(ptxkit_emulator* emulator, const char* text, size_t text_bytes,
+                                              const char* options, ptxkit_module** module);
+// `alignment`: a power of two; 0: 256, as cudaMalloc gives. The address is aligned to no more than that. `name`: in
+// faults; null: "buffer".
+PTXKIT_API ptxkit_status ptxkit_emulator_allocate(ptxkit_emulator* emulator, size_t bytes, uint32_t alignment,
+                                                  const char* name, uint64_t* address);
+// PTXKIT_INVALID_VALUE: `address` is not one that ptxkit_emulator_allocate() gave, or was released before.
+PTXKIT_API ptxkit_status ptxkit_emulator_release(ptxkit_emulator* emulator, uint64_t address);
+// Copies. PTXKIT_INVALID_VALUE: no one allocation holds the whole range.
+PTXKIT_API ptxkit_status ptxkit_emulator_write(ptxkit_emulator* emulator, uint64_t address, const void* from,
+                                               size_t bytes);
+PTXKIT_API ptxkit_status ptxkit_emulator_read(ptxkit_emulator* emulator, uint64_t address, void* into, size_t bytes);
+
 typedef enum ptxkit_argument_kind {
   PTXKIT_ARGUMENT_VALUE = 0,  // `data` holds the parameter's bytes, little-endian
   // A buffer of `bytes` bytes in host memory. The parameter is the address of a copy of exactly that size, so the
   // emulator knows its bounds. in: copied before the launch; out: copied back after it, and not initialised before.
   PTXKIT_ARGUMENT_IN = 1,
   PTXKIT_ARGUMENT_OUT = 2,
-  PTXKIT_ARGUMENT_IN_OUT = 3
+  PTXKIT_ARGUMENT_IN_OUT = 3,
+  // `data` holds an address in the memory of the module's emulator (ptxkit_emulator_allocate()), as a value does. With
+  // it the allocation that the address lies in takes `name`, which faults of this and later launches show.
+  PTXKIT_ARGUMENT_ADDRESS = 4
 } ptxkit_argument_kind;
 
 typedef struct ptxkit_argument {

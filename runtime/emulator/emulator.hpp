@@ -74,6 +74,8 @@ class Device {
   // address that cannot be accessed.
   Result<Address> allocate(uint64_t size_bytes, std::string name, uint64_t align_bytes = 256);
   Result<void> release(Address address);  // error: `address` does not start a live allocation
+  // The name that faults show for the live allocation that holds `address`. Without one, nothing happens.
+  void rename(Address address, std::string name);
 
   // Copies by the host. The range must lie within one live allocation. write and fill mark the bytes as initialised.
   Result<void> write(Address address, std::span<const std::byte> bytes);

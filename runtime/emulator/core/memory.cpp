@@ -339,6 +339,13 @@ Result<Address> Device::allocate(uint64_t size_bytes, std::string name, uint64_t
 
 Result<void> Device::release(Address address) { return memory_->release(address); }
 
+void Device::rename(Address address, std::string name) {
+  const auto after = memory_->live.upper_bound(address - kGlobalBase);
+  if (address < kGlobalBase || after == memory_->live.begin()) return;
+  Object& object = memory_->table.objects[std::prev(after)->second];
+  if (address - kGlobalBase - object.begin <= object.size_bytes) object.name = std::move(name);
+}
+
 Result<void> Device::write(Address address, std::span<const std::byte> data) {
   auto offset = memory_->locate(address, data.size());
   if (!offset) return tl::unexpected(offset.error());

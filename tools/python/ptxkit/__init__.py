@@ -6,6 +6,7 @@
     ptxkit.lz4.frame, ptxkit.lz4.block          the functions of python-lz4
     ptxkit.numcodecs, ptxkit.zarr               codecs for numcodecs and Zarr
     ptxkit.debug.analyze(ptx), .run(ptx, ...)   kernels without a GPU
+    ptxkit.emulator.array(x), .launch(ptx, ...) kernels on memory that stays between launches
 
 Importing this package loads nothing; its first use loads libptxkit.so.1.
 """
@@ -18,6 +19,7 @@ if TYPE_CHECKING:
 
     from ptxkit import debug as debug
     from ptxkit import device as device
+    from ptxkit import emulator as emulator
     from ptxkit import lz4 as lz4
     from ptxkit._codec import Codec as Codec
     from ptxkit._codec import CodecInfo as CodecInfo
@@ -52,7 +54,7 @@ _HOMES = {
         "ptxkit._errors",
     ),
 }
-_MODULES = ("debug", "device", "lz4", "numcodecs", "zarr")
+_MODULES = ("debug", "device", "emulator", "lz4", "numcodecs", "zarr")
 
 __all__ = [
     "Codec",

@@ -153,7 +153,7 @@ def analyze(
     return Report(text, options)
 
 
-_VALUE, _IN, _OUT, _IN_OUT = range(4)
+_VALUE, _IN, _OUT, _IN_OUT, _ADDRESS = range(5)
 
 
 @dataclass(frozen=True)
@@ -356,6 +356,26 @@ def _axes(value: Union[int, Sequence[int]], name: str) -> Any:
     return (ctypes.c_uint32 * 3)(*axes, *[1] * (3 - len(axes)))
 
 
+def _launch_options(
+    checks: Union[str, Sequence[str], None],
+    seed: Optional[int],
+    adversarial: Optional[bool],
+    threads: Optional[int],
+    max_steps: Optional[int],
+    max_faults: Optional[int],
+) -> Optional[Dict[str, Any]]:
+    """The options of ptxkit_launch() that are not its defaults."""
+    given = {
+        "checks": checks if checks is None or isinstance(checks, str) else ",".join(checks),
+        "seed": seed,
+        "adversarial": adversarial,
+        "threads": threads,
+        "max_steps": max_steps,
+        "max_faults": max_faults,
+    }
+    return {key: value for key, value in given.items() if value is not None} or None
+
+
 def run(
     ptx: Text,
     entry: str,
@@ -386,15 +406,7 @@ def run(
     text, shown = _text_and_name(ptx, name)
     options: Dict[str, Any] = {"name": shown, "backend": backend}
     options.update({key: value for key, value in {"sm": sm, "device": device}.items() if value is not None})
-    given = {
-        "checks": checks if checks is None or isinstance(checks, str) else ",".join(checks),
-        "seed": seed,
-        "adversarial": adversarial,
-        "threads": threads,
-        "max_steps": max_steps,
-        "max_faults": max_faults,
-    }
-    launch_options = {key: value for key, value in given.items() if value is not None} or None
+    launch_options = _launch_options(checks, seed, adversarial, threads, max_steps, max_faults)
     shape = _c.LaunchShape(
         grid=_axes(grid, "grid"),
         block=_axes(block, "block"),
