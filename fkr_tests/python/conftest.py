@@ -6,6 +6,8 @@ import sys
 import numpy as np
 import pytest
 
+collect_ignore = ["frameworks"]  # run.py --frameworks runs them, in an environment of their own
+
 DTYPES = ["u1", "<i2", ">i4", "<i8", "<f4", "<f8", "<c16", "?", "S5", "<U3", "<M8[s]"]
 SIZES = [0, 1, 7, 1000, 70_000, 1_200_000]  # the last ones are more than one block of 64 KiB, and of 4 MiB
 

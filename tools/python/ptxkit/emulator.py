@@ -344,8 +344,8 @@ class Parameter:
     """An argument of a launch as the emulator takes it, and the array that faults are explained by."""
 
     data: bytes
-    name: Optional[str] = None
-    array: Any = None  # has dtype, shape, data_ptr()
+    name: str
+    array: Any = None  # an Array, or what has its _memory, data_ptr(), dtype, shape and stride()
 
 
 class Module:
@@ -365,11 +365,11 @@ class Module:
     ) -> debug.Result:
         passed = (_c.Argument * len(parameters))()
         held = []
-        for target, each in zip(passed, parameters):
+        for target, each, name in zip(passed, parameters, _names(parameters)):
             held.append(ctypes.create_string_buffer(each.data, len(each.data)))
             target.kind = debug._VALUE if each.array is None else debug._ADDRESS
             target.data, target.bytes = ctypes.addressof(held[-1]), len(each.data)
-            target.name = each.name.encode() if each.name is not None else None
+            target.name = name.encode()
         report = ctypes.c_void_p()
         _c.check(
             _c.lib().ptxkit_launch(
@@ -384,6 +384,15 @@ class Module:
             )
         )
         return debug.Result(json.loads(_c.take_string(report)))
+
+
+def _names(parameters: Sequence[Parameter]) -> List[str]:
+    """Names for faults; arguments in one allocation share it."""
+    sharing: Dict[int, Dict[str, None]] = {}
+    for each in parameters:
+        if each.array is not None:
+            sharing.setdefault(id(each.array._memory), {})[each.name] = None
+    return [each.name if each.array is None else ", ".join(sharing[id(each.array._memory)]) for each in parameters]
 
 
 class LaunchFaults(_errors.Error, AssertionError):
@@ -455,15 +464,14 @@ def _object_lines(fault: debug.Fault, parameters: Sequence[Parameter]) -> Iterat
     found = fault.raw.get("object")
     if not found:
         return
-    for each in parameters:
-        if each.array is None or each.name != found["name"]:
-            continue
-        base = getattr(each.array, "_memory", None)
-        start = each.array.data_ptr() - base.address if base is not None else 0
-        offset = found["offset_bytes"] - start
-        yield f"    argument '{each.name}', {_index(offset, each)}"
-        return
-    yield f"    object '{found['name']}' of {found['size_bytes']} bytes, offset {found['offset_bytes']}"
+    told: Dict[str, None] = {}
+    for each, name in zip(parameters, _names(parameters)):
+        if each.array is not None and name == found["name"]:
+            start = each.array.data_ptr() - each.array._memory.address
+            told[f"    argument '{each.name}', {_index(found['offset_bytes'] - start, each)}"] = None
+    yield from told
+    if not told:
+        yield f"    object '{found['name']}' of {found['size_bytes']} bytes, offset {found['offset_bytes']}"
 
 
 def _parameter(value: Any, described: Dict[str, Any], index: int) -> Parameter:
