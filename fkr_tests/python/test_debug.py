@@ -179,3 +179,11 @@ def test_a_gpu_that_is_not_there():
         debug.run(FILL, "fill", 1, 32, [np.zeros(32, "u4"), 7], backend="cuda")
     except ptxkit.DeviceError as error:
         assert error.status in (103, 1000)
+
+
+def test_a_source_that_was_moved(tmp_path):
+    here = tmp_path / "kernels.py"
+    here.touch()
+    assert debug.existing_path("/gone/kernels.py", str(here)) == str(here)
+    assert debug.existing_path("/gone/other.py", str(here)) == "/gone/other.py"
+    assert debug.existing_path(str(here), "/elsewhere/kernels.py") == str(here)

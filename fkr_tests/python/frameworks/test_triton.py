@@ -13,6 +13,7 @@ import tutorials
 from ptxkit import emulator
 from triton.tools.tensor_descriptor import TensorDescriptor
 
+pytest_plugins = ["pytester"]
 HERE = pathlib.Path(__file__)
 
 
@@ -371,3 +372,52 @@ def test_a_kernel_that_is_not_launched_is_analyzed_too(use):
         tutorials.add_kernel.warmup(*[emulator.ones(8)] * 3, 8, BLOCK=64, grid=(1,))
         (outcome,) = watch.outcomes()
     assert outcome.launch is None and outcome.report.findings == [] and ctypes.sizeof(ctypes.c_void_p) == 8
+
+
+# ---- The pytest plug-in ---------------------------------------------------------------------------------------------
+
+TESTS = """
+import numpy as np
+import triton
+import triton.language as tl
+from ptxkit import emulator
+
+@triton.jit
+def guarded(out_ptr, n, BAD: tl.constexpr):
+    if BAD:
+        tl.inline_asm_elementwise(
+            "{ .reg .pred %p; .reg .b32 %t; mov.u32 %t, %tid.x; setp.lt.u32 %p, %t, 16; @%p bar.sync 0; mov.b32 $0, 0; }",
+            "=r", [], dtype=tl.int32, is_pure=False, pack=1)
+    tl.store(out_ptr + tl.arange(0, 32), n, mask=tl.arange(0, 32) < n)
+
+def test_good():
+    guarded[(1,)](emulator.empty(32, "i4"), 30, False)
+
+def test_found_by_the_analyzer():
+    try:
+        guarded[(1,)](emulator.empty(32, "i4"), 30, True)
+    except emulator.LaunchFaults:
+        pass
+
+def test_found_by_the_emulator():
+    guarded[(1,)](emulator.empty(29, "i4"), 30, False)
+"""
+
+
+def test_the_plug_in_with_triton(pytester, monkeypatch):
+    monkeypatch.setenv("TRITON_DEFAULT_FP_FUSION", "1")
+    path = pytester.makepyfile(test_guarded=TESTS)
+    done = pytester.runpytest_subprocess(
+        "-p", "ptxkit.pytest_plugin", "-p", "no:cacheprovider", "--ptx-debug=high", "--ptx-debug-emulator=90"
+    )
+    done.assert_outcomes(passed=1, failed=2)
+    line = 1 + next(i for i, text in enumerate(path.read_text().splitlines()) if "tl.inline_asm" in text)
+    done.stdout.re_match_lines(
+        [
+            r"Triton kernel 'guarded': high: thread \(0, 0, 0\) waits .*F041 PredicatedBarrier, proved\]",
+            rf"  at {path}:{line}",
+            r"  launch: grid \[1, 1, 1\], block \[128\], 0 bytes shared; out_ptr: int32 \[32\], n: 30",
+            r"E .*argument 'out_ptr', element 29 of int32 \[29\]",
+            r"\d kernels in 3 launches analyzed; .* 1 test failed by findings.*",
+        ]
+    )

@@ -88,8 +88,12 @@ class Problem:
     def __str__(self) -> str:
         found = self.finding
         lines = [f"{found.severity}: {found.message} [{found.rule} {found.name}, {found.tier}]"]
-        lines.extend(f"  at {each['file']}:{each['line']}" for each in found.raw.get("source") or [])
+        file = self.kernel.where.rpartition(":")[0]
+        lines.extend(
+            f"  at {debug.existing_path(each['file'], file)}:{each['line']}" for each in found.raw.get("source") or []
+        )
         lines.append(f"  PTX line {found.line}: {' '.join(found.raw.get('ptx', '').split())}")
+        lines.extend(f"  assumes: {each}" for each in found.raw.get("assumptions") or [])
         if self.launch:
             lines.append(f"  launch: {self.launch}")
         named = {
@@ -124,26 +128,26 @@ class Outcome:
 
 
 class Analyses:
-    """Analyses each (text, launch) once, in threads. `options` are arguments of debug.analyze()."""
+    """Analyses each text with each launch once, in threads."""
 
-    def __init__(self, options: Optional[Dict[str, Any]] = None, extra_launch: Optional[Dict[str, Any]] = None) -> None:
-        self.options = options or {}
+    def __init__(self, extra_launch: Optional[Dict[str, Any]] = None) -> None:
         self.extra_launch = (extra_launch or {}).get("entries", {})
         self.skipped_launches = 0
         self._threads = ThreadPoolExecutor(max_workers=2, thread_name_prefix="ptx-debug")
-        self._done: Dict[Tuple[str, Optional[Launch]], Future[Outcome]] = {}
+        self._done: Dict[Tuple[str, str, Optional[Launch]], Future[Outcome]] = {}
         self._lock = threading.Lock()
 
-    def submit(self, kernel: Kernel, launch: Optional[Launch]) -> Optional[Future[Outcome]]:
-        """The analysis, if it is new; None where this text and launch have been given before."""
-        key = kernel.digest, launch
+    def submit(self, kernel: Kernel, launch: Optional[Launch], options: Dict[str, Any]) -> Optional[Future[Outcome]]:
+        """The analysis, if it is new; None where these have been given before. options: of debug.analyze()."""
+        text = kernel.digest, repr(sorted(options.items()))
+        key = *text, launch
         with self._lock:
             if key in self._done:
                 return None
-            if launch is not None and sum(digest == kernel.digest for digest, _ in self._done) >= MOST_LAUNCHES:
+            if launch is not None and sum(each[:2] == text for each in self._done) >= MOST_LAUNCHES:
                 self.skipped_launches += 1
                 return None
-            self._done[key] = self._threads.submit(self._analyze, kernel, launch)
+            self._done[key] = self._threads.submit(self._analyze, kernel, launch, options)
             return self._done[key]
 
     def outcomes(self) -> List[Outcome]:
@@ -151,7 +155,7 @@ class Analyses:
             futures = list(self._done.values())
         return [future.result() for future in futures]
 
-    def _analyze(self, kernel: Kernel, launch: Optional[Launch]) -> Outcome:
+    def _analyze(self, kernel: Kernel, launch: Optional[Launch], options: Dict[str, Any]) -> Outcome:
         outcome = Outcome(kernel, launch)
         try:
             facts = launch.file(kernel.entry, kernel.parameters) if launch else None
@@ -159,7 +163,7 @@ class Analyses:
             if given:
                 facts = facts or {"entries": {kernel.entry: {}}}
                 facts["entries"][kernel.entry].update(given)
-            outcome.report = debug.analyze(kernel.text, facts, name=f"{kernel.name}.ptx", **self.options)
+            outcome.report = debug.analyze(kernel.text, facts, name=f"{kernel.name}.ptx", **options)
             if outcome.report.exit_code == 10:
                 first = outcome.report.raw["files"][0]["diagnostics"][0]
                 outcome.error = f"line {first['line']}: {first['message']}"
@@ -201,7 +205,7 @@ class Watch:
     def __init__(
         self, report: Optional[Callable[[Any], object]], options: Dict[str, Any], unhook: Callable[[], None]
     ) -> None:
-        self._analyses = Analyses(options)
+        self._analyses, self._options = Analyses(), options
         self._report, self._unhook = report, unhook
         self._waiting: Dict[str, Kernel] = {}  # compiled, not launched
         self._is_open = True
@@ -215,7 +219,7 @@ class Watch:
             self._submit(kernel, launch)
 
     def _submit(self, kernel: Kernel, launch: Optional[Launch]) -> None:
-        future = self._analyses.submit(kernel, launch)
+        future = self._analyses.submit(kernel, launch, self._options)
         if future is not None and self._report is not None:
             future.add_done_callback(self._tell)
 

@@ -45,6 +45,12 @@ def _text_and_name(ptx: Text, name: Optional[str]) -> Tuple[bytes, str]:
     raise TypeError(f"ptx: expected the text as str or bytes, or a pathlib.Path, found a {type(ptx).__name__}")
 
 
+def existing_path(path: str, file: str) -> str:
+    """The path, or `file` where that has the same name and the path is gone: compilers keep code of moved sources."""
+    moved = os.path.basename(path) == os.path.basename(file) and not os.path.exists(path)
+    return file if moved else path
+
+
 @dataclass(frozen=True)
 class Finding:
     """A rule that a kernel breaks. raw is its object in the JSON report (docs/reports.md)."""

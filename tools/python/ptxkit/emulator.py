@@ -422,12 +422,12 @@ def _index(offset: int, parameter: Parameter) -> str:
     return f"{text} of {found.dtype} {extents}"
 
 
-def _place(source: str, file_names: Dict[str, str]) -> Tuple[str, str]:
+def _place(source: str, file: str) -> Tuple[str, str]:
     """The place with a path, and its line of source."""
-    file, _, line = source.rpartition(":")
+    path, _, line = source.rpartition(":")
     if not line.isdigit():
         return source, ""
-    path = file_names.get(file, file)
+    path = debug.existing_path(path, file)
     return f"{path}:{line}", linecache.getline(path, int(line)).strip()
 
 
@@ -435,26 +435,29 @@ def explain(
     result: debug.Result,
     parameters: Sequence[Parameter],
     what: str,
-    files: Optional[Dict[str, str]] = None,
+    file: str = "",
 ) -> str:
-    """The faults of a launch in words: the line of source, the argument and the index in it, thread and block."""
+    """The faults of a launch in words: the line of source, the argument and the index in it, thread and block.
+
+    file: that of the kernel's function.
+    """
     lines = [f"{what}: {len(result.faults)} fault{'s' if len(result.faults) != 1 else ''}"]
     for fault in result.faults:
         rule = f" [{fault.rule}]" if fault.rule else ""
         lines.append(f"  {fault.kind}{rule}: {fault.message}")
-        lines.extend(_source_lines("at", fault.source, fault.line, fault.ptx, files or {}))
+        lines.extend(_source_lines("at", fault.source, fault.line, fault.ptx, file))
         lines.append(f"    program {list(fault.block)}, thread {list(fault.thread)}")
         lines.extend(_object_lines(fault, parameters))
         other = fault.raw.get("other")
         if other:
             lines.append(f"    {other['message']}: program {list(other['block'])}, thread {list(other['thread'])}")
-            lines.extend(_source_lines("there", other["source"], other["line"], other["ptx"], files or {}))
+            lines.extend(_source_lines("there", other["source"], other["line"], other["ptx"], file))
     return "\n".join(lines)
 
 
-def _source_lines(word: str, source: str, line: int, ptx: str, files: Dict[str, str]) -> Iterator[str]:
+def _source_lines(word: str, source: str, line: int, ptx: str, file: str) -> Iterator[str]:
     if source:
-        place, text = _place(source, files)
+        place, text = _place(source, file)
         yield f"    {word} {place}" + (f": {text}" if text else "")
     if line:
         yield f"    PTX line {line}: {ptx}"

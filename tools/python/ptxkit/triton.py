@@ -267,6 +267,8 @@ class _Launcher:
         from triton.backends import driver as helpers
 
         self.metadata = metadata
+        code = getattr(getattr(getattr(src, "fn", None), "fn", None), "__code__", None)
+        self.file = code.co_filename if code else ""
         self.descriptors = getattr(metadata, "tensordesc_meta", None)
         kinds = list(src.signature.values())
         if self.descriptors and any("tensordesc" in str(kind) for kind in kinds):
@@ -384,7 +386,7 @@ class _Launcher:
     ) -> None:
         warps = self.metadata.num_warps
         what = f"{function.entry}[{', '.join(map(str, grid))}] of {warps} warp{'s' if warps != 1 else ''}"
-        faults = emulator.LaunchFaults(emulator.explain(result, parameters, what), result)
+        faults = emulator.LaunchFaults(emulator.explain(result, parameters, what, self.file), result)
         if self.settings.on_fault == "raise":
             raise faults
         if callable(self.settings.on_fault):
