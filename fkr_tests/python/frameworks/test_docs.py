@@ -6,6 +6,8 @@ import re
 import subprocess
 import sys
 
+import pytest
+
 PAGE = (pathlib.Path(__file__).parents[3] / "docs" / "python-testing.md").read_text(encoding="utf-8")
 SECTIONS = dict(re.findall(r"^## (.+?)\n(.*?)(?=^## |\Z)", PAGE, re.DOTALL | re.MULTILINE))
 
@@ -14,7 +16,7 @@ def fences(section, language):
     return re.findall(rf"```{language}\n(.*?)```", SECTIONS[section], re.DOTALL)
 
 
-def run(folder, program, name="add.py"):
+def run(folder, program, name):
     (folder / name).write_text(program, encoding="utf-8")
     environment = {**os.environ, "TRITON_DEFAULT_FP_FUSION": "1"}
     return subprocess.run(
@@ -23,12 +25,13 @@ def run(folder, program, name="add.py"):
 
 
 def without_numbers_of_memory(text):
-    return re.sub(r"0x[0-9a-f]+|PTX line .*|/\S*/(?=add\.py)", "", text)
+    return re.sub(r"0x[0-9a-f]+|PTX line .*|/\S*/(?=add\.py|axpy\.py)", "", text)
 
 
-def test_triton_on_the_emulator(tmp_path):
-    (program,), (shown,) = fences("Triton on the emulator", "python"), fences("Triton on the emulator", "text")
-    done = run(tmp_path, program)
+@pytest.mark.parametrize("section, name", [("Triton on the emulator", "add.py"), ("Numba on the emulator", "axpy.py")])
+def test_on_the_emulator(tmp_path, section, name):
+    (program,), (shown,) = fences(section, "python"), fences(section, "text")
+    done = run(tmp_path, program, name)
     assert done.returncode == 1 and done.stdout == ""
     said = done.stderr[done.stderr.index("ptxkit.emulator.LaunchFaults: ") + len("ptxkit.emulator.LaunchFaults: ") :]
     assert without_numbers_of_memory(said) == without_numbers_of_memory(shown)
@@ -36,5 +39,5 @@ def test_triton_on_the_emulator(tmp_path):
 
 def test_triton_under_the_analyzer(tmp_path):
     first, second = fences("Triton on the emulator", "python")[0], fences("Triton under the analyzer", "python")[0]
-    done = run(tmp_path, first[: first.rindex("add_kernel[")] + second)
+    done = run(tmp_path, first[: first.rindex("add_kernel[")] + second, "add.py")
     assert (done.returncode, done.stdout, done.stderr) == (0, "", "")

@@ -47,7 +47,7 @@ class Launch:
         }
 
     def __str__(self) -> str:
-        arguments = ", ".join(f"{fact.argument}: {fact.described}" for fact in self.parameters if fact.argument)
+        arguments = ", ".join(f"{fact.argument}: {fact.described}" for fact in self.parameters if fact.described)
         return f"grid {list(self.grid)}, block {list(self.block)}, {self.shared_bytes} bytes shared; {arguments}"
 
 

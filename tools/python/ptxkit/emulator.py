@@ -186,7 +186,7 @@ class Array:
         return f"<ptxkit.emulator.Array {self.dtype} {list(self.shape)} at {self.data_ptr():#x}>"
 
     def _view(self, shape: Sequence[int], strides: Sequence[int], offset: int = 0) -> Array:
-        return Array(self._memory, self.dtype, shape, strides, self._offset + offset)
+        return type(self)(self._memory, self.dtype, shape, strides, self._offset + offset)
 
     def reshape(self, *shape: Any) -> Array:
         if not self.is_contiguous():

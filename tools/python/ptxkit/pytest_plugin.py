@@ -5,6 +5,7 @@ docs/python-testing.md describes the options.
 
 from __future__ import annotations
 
+import importlib
 import json
 import os
 import sys
@@ -15,7 +16,7 @@ from typing import Any, Dict, Generator, Iterable, List, Optional, Sequence, Tup
 import pytest
 
 LEVELS = ("critical", "high", "medium", "low", "info", "none")
-HOOKED = ("triton",)  # modules of ptxkit that have hook(), by the name of the compiler's package
+COMPILERS = {"triton": "triton", "numba": "numba.cuda.dispatcher"}  # modules of ptxkit, and what they are for
 BASELINE = "ptxkit-baseline-1"
 
 
@@ -40,7 +41,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         "--ptx-debug-emulator",
         metavar="SM",
         type=int,
-        help="run the kernels of Triton on the emulator, compiled for sm_SM: no GPU is needed",
+        help="run the kernels of Triton and Numba on the emulator, compiled for sm_SM: no GPU is needed",
     )
 
 
@@ -87,18 +88,23 @@ def pytest_configure(config: pytest.Config) -> None:
         config.pluginmanager.register(OnEmulator(config.getoption("--ptx-debug-emulator")), "ptxkit-emulator")
 
 
+def _present(known: Dict[str, Any]) -> List[Tuple[str, Any]]:
+    """The modules of ptxkit for compilers that are imported and not known yet."""
+    new = [name for name, compiler in COMPILERS.items() if compiler in sys.modules and name not in known]
+    return [(name, importlib.import_module(f"ptxkit.{name}")) for name in new]
+
+
 class OnEmulator:
     """Gives compilers the emulator as soon as they are there."""
 
     def __init__(self, sm: int) -> None:
-        self._sm, self._use = sm, None
+        self._sm = sm
+        self._uses: Dict[str, Any] = {}
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_runtest_setup(self) -> None:
-        if self._use is None and "triton" in sys.modules:
-            import ptxkit.triton
-
-            self._use = ptxkit.triton.use_emulator(sm=self._sm)  # type: ignore[assignment]
+        for name, module in _present(self._uses):
+            self._uses[name] = module.use_emulator(sm=self._sm)
 
 
 class _Wanted:
@@ -168,12 +174,9 @@ class Plugin:
     # ---- What is compiled ---------------------------------------------------------------------------------------
 
     def _hook(self) -> None:
-        for name in HOOKED:
-            if name in sys.modules and name not in self._hooked:
-                import importlib
-
-                self._hooked[name] = importlib.import_module(f"ptxkit.{name}")
-                self._hooked[name].hook()
+        for name, module in _present(self._hooked):
+            self._hooked[name] = module
+            module.hook()
 
     def _heard(self, kernel: Any, launch: Any) -> None:
         with self._lock:

@@ -3,7 +3,7 @@
     ptxkit.triton.use_emulator()                     # kernel[grid](x, y, n) on ptxkit.emulator.array() from here on
     ptxkit.triton.install(print)                     # each compiled kernel is analyzed; print() gets every finding
 
-For Triton 3.4 and later.
+Tested with Triton 3.9; 3.4 is the first that has the hooks.
 """
 
 from __future__ import annotations
