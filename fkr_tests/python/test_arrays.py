@@ -185,7 +185,7 @@ def test_damaged_chunks_of_zarr(tmp_path, zarr_registered):
     zarr_3(tmp_path / "a", np.arange(40_000).reshape(200, 200) + 1)
     chunk = tmp_path / "a" / "c" / "0" / "1"
     chunk.write_bytes(chunk.read_bytes()[:-5])
-    with pytest.raises(ptxkit.DataError):
+    with pytest.raises(ptxkit.CorruptInputError):
         zarr.open_array(tmp_path / "a")[:]
 
 

@@ -192,7 +192,7 @@ def test_damage(name, framing):
             try:
                 codec.decode(damaged, sizes)
                 outcomes.add("decoded")  # a raw block has no checksum
-            except (ptxkit.DataError, ptxkit.InvalidValueError) as error:
+            except (ptxkit.CorruptInputError, ptxkit.InvalidValueError) as error:
                 outcomes.add(error.status)
     assert outcomes & {12, 13} and outcomes <= {"decoded", 11, 12, 13, 15}
     with pytest.raises(ptxkit.Error) as raised:
@@ -215,7 +215,7 @@ def test_damage(name, framing):
     ],
 )
 def test_claimed_sizes_are_not_believed(framing, data):
-    with pytest.raises(ptxkit.DataError):
+    with pytest.raises(ptxkit.CorruptInputError):
         ptxkit.Codec("lz4", framing=framing).decode(data)
 
 
@@ -247,7 +247,7 @@ def test_threads_share_a_codec():
                 wrong.append(number)
             try:
                 codec.decode(b"\1\2\3")
-            except ptxkit.DataError:
+            except ptxkit.CorruptInputError:
                 pass
             else:
                 wrong.append(number)

@@ -157,12 +157,12 @@ def test_damage(gpu):
     codec = ptxkit.Codec("lz4", framing="numcodecs")
     good = codec.encode(device.from_host(text(5000)))
     bad = device.from_host(good.to_host()[:-7])
-    with pytest.raises(ptxkit.DataError, match="item 1 of 3: PTXKIT_CANNOT_DECOMPRESS") as caught:
+    with pytest.raises(ptxkit.CorruptInputError, match="item 1 of 3: PTXKIT_CANNOT_DECOMPRESS") as caught:
         codec.decode([good, bad, good])
     assert caught.value.statuses == (0, 12, 0)
-    with pytest.raises(ptxkit.DataError, match="item 0 has 3 bytes"):
+    with pytest.raises(ptxkit.CorruptInputError, match="item 0 has 3 bytes"):
         codec.decode(device.from_host(b"abc"))
-    with pytest.raises(ptxkit.DataError, match="claims to hold 4294967295"):
+    with pytest.raises(ptxkit.CorruptInputError, match="claims to hold 4294967295"):
         codec.decode(device.from_host(b"\xff\xff\xff\xffabc"))
 
 

@@ -206,7 +206,7 @@ def test_damaged_files(tmp_path):
     ):
         with ptxkit.open(io.BytesIO(damaged)) as file:
             for _ in range(2):  # a second read does not find a good end
-                with pytest.raises(ptxkit.DataError):
+                with pytest.raises(ptxkit.CorruptInputError):
                     file.read()
     with ptxkit.open(io.BytesIO(frame[:-1])) as file:
         assert file.read(1000) == LINES[:1000]  # what comes before the fault
@@ -297,3 +297,32 @@ def test_the_end_of_a_process(tmp_path):
         "",
     ) and time.monotonic() - began < 30
     assert lz4.frame.open(tmp_path / "w.lz4").read() == b"kept"
+
+
+@pytest.mark.parametrize("name", ["lz4", "lzr"])
+def test_damage_says_where(tmp_path, name):
+    path = tmp_path / "a"
+    with ptxkit.open(path, "wb", codec=ptxkit.Codec(name, chunk_bytes=65536)) as file:
+        file.write(LINES)
+    whole = bytearray(path.read_bytes())
+    at = len(whole) // 2
+    whole[at : at + 40] = b"\xff" * 40
+    path.write_bytes(whole)
+    with pytest.raises(ptxkit.CorruptInputError) as raised, ptxkit.open(path) as file:
+        file.read()
+    assert 20 <= raised.value.block <= len(LINES) // 65536 // 2 + 20
+    if name == "lz4":
+        assert at - 65536 <= raised.value.byte <= at + 65536
+        with pytest.raises(ptxkit.CorruptInputError) as again:
+            ptxkit.lz4.frame.decompress(bytes(whole))
+        assert (again.value.block, again.value.byte) == (raised.value.block, raised.value.byte)
+        frame = bytearray(ptxkit.lz4.frame.compress(LINES, block_linked=False))  # its header says how large it is
+        frame[at : at + 400] = b"\xff" * 400
+        with pytest.raises(ptxkit.CorruptInputError) as again:
+            ptxkit.lz4.frame.decompress(frame)
+        assert again.value.block is not None and at - 65536 <= again.value.byte <= at + 65536
+    path.write_bytes(whole[:50])
+    with pytest.raises(ptxkit.CorruptInputError) as raised, ptxkit.open(path) as file:
+        file.read()
+    assert raised.value.block == 0 or raised.value.byte is not None
+    assert pickle.loads(pickle.dumps(raised.value)).byte == raised.value.byte

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from ptxkit._codec import Codec as Codec
     from ptxkit._codec import CodecInfo as CodecInfo
     from ptxkit._codec import codecs as codecs
+    from ptxkit._errors import CorruptInputError as CorruptInputError
     from ptxkit._errors import DataError as DataError
     from ptxkit._errors import DeviceError as DeviceError
     from ptxkit._errors import Error as Error
@@ -43,6 +44,7 @@ _HOMES = {
     **dict.fromkeys(("File", "open"), "ptxkit._files"),
     **dict.fromkeys(
         (
+            "CorruptInputError",
             "DataError",
             "DeviceError",
             "Error",
@@ -60,6 +62,7 @@ _MODULES = ("debug", "device", "emulator", "lz4", "numba", "numcodecs", "triton"
 __all__ = [
     "Codec",
     "CodecInfo",
+    "CorruptInputError",
     "DataError",
     "DeviceError",
     "Error",

@@ -51,8 +51,36 @@ class UnsupportedError(Error, NotImplementedError):
     """This codec, framing or device cannot do it."""
 
 
-class DataError(Error):
-    """Compressed bytes are malformed, or are not those that were compressed."""
+class CorruptInputError(Error):
+    """Compressed bytes are malformed, or are not those that were compressed.
+
+    block and byte say where, counted from 0, as far as the message does: of a stream or file the block, and the place
+    in the compressed bytes. Of a batch, statuses says which item.
+
+    >>> error = CorruptInputError("input, frame 0, block 2, byte 932: block checksum mismatch", BAD_CHECKSUM)
+    >>> error.block, error.byte
+    (2, 932)
+    >>> CorruptInputError("item 0 of 1").byte is None
+    True
+    """
+
+    @property
+    def block(self) -> Optional[int]:
+        return _number_after("block", self.message)
+
+    @property
+    def byte(self) -> Optional[int]:
+        return _number_after("byte", self.message)
+
+
+DataError = CorruptInputError  # the older name
+
+
+def _number_after(word: str, text: str) -> Optional[int]:
+    import re
+
+    found = re.search(rf"\b{word} (\d+)", text)
+    return int(found[1]) if found else None
 
 
 class OutOfMemoryError(Error, MemoryError):
@@ -70,8 +98,8 @@ class DeviceError(Error):
 _CLASSES = {
     INVALID_VALUE: InvalidValueError,
     UNSUPPORTED: UnsupportedError,
-    CANNOT_DECOMPRESS: DataError,
-    BAD_CHECKSUM: DataError,
+    CANNOT_DECOMPRESS: CorruptInputError,
+    BAD_CHECKSUM: CorruptInputError,
     OUTPUT_TOO_SMALL: InvalidValueError,
     MISALIGNED: InvalidValueError,
     ITEM_TOO_LARGE: InvalidValueError,

@@ -330,7 +330,7 @@ class Decompression(_Batch):
         heads = (ctypes.c_uint32 * max(len(sources), 1))()
         for i, source in enumerate(sources):
             if source.size < 4:
-                raise _errors.DataError(
+                raise _errors.CorruptInputError(
                     f"item {i} has {source.size} bytes: expected at least 4", _errors.CANNOT_DECOMPRESS
                 )
             self._gpu.download(ctypes.addressof(heads) + 4 * i, source.address, 4, self._stream)
@@ -338,7 +338,7 @@ class Decompression(_Batch):
         claims = list(heads)[: len(sources)]
         for i, (claim, source) in enumerate(zip(claims, sources)):
             if claim > _batch.LARGEST_LZ4_RATIO * source.size:
-                raise _errors.DataError(
+                raise _errors.CorruptInputError(
                     f"item {i} of {source.size} bytes claims to hold {claim}: expected at most"
                     f" {_batch.LARGEST_LZ4_RATIO} times as many",
                     _errors.CANNOT_DECOMPRESS,

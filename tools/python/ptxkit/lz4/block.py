@@ -18,7 +18,7 @@ _LARGEST = 2**31 - 1
 _LARGEST_RATIO = 255
 
 
-class LZ4BlockError(_errors.DataError):
+class LZ4BlockError(_errors.CorruptInputError):
     """The block is malformed, or larger than the output."""
 
 

@@ -123,7 +123,10 @@ def decompress(data: Any, return_bytearray: bool = False, return_bytes_read: boo
     if header["skippable"]:
         raw = b""
     elif size and size <= _LARGEST_RATIO * end:
-        raw = _batch.decompress(_context.default(), _batch.LZ4, _batch.FRAME, (frame,), (size,))[0]
+        try:
+            raw = _batch.decompress(_context.default(), _batch.LZ4, _batch.FRAME, (frame,), (size,))[0]
+        except _errors.CorruptInputError:
+            raw = _streams.convert(False, _context.default(), _streams.options(), frame)  # names block and byte
     else:
         raw = _streams.convert(False, _context.default(), _streams.options(), frame)
     result = bytearray(raw) if return_bytearray else raw
@@ -137,8 +140,8 @@ def _bytes_of(data: Any) -> bytes:
         raise _buffers.refuse_buffer(data, "data", reason) from None
 
 
-def _damaged(what: str) -> _errors.DataError:
-    return _errors.DataError(what, _errors.CANNOT_DECOMPRESS)
+def _damaged(what: str) -> _errors.CorruptInputError:
+    return _errors.CorruptInputError(what, _errors.CANNOT_DECOMPRESS)
 
 
 def _header(frame: bytes) -> Dict[str, Any]:
