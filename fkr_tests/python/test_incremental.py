@@ -1,4 +1,4 @@
-"""Frames piece by piece, beside python-lz4: the same bytes come back, whichever of the two wrote them in which pieces."""
+"""Frames piece by piece, beside python-lz4: the same bytes come back, whichever of the two wrote them."""
 
 import gc
 import inspect
@@ -139,7 +139,9 @@ def test_a_reader_of_the_standard_library():
         from compression._common._streams import DecompressReader
     except ImportError:
         from _compression import DecompressReader
-    stored = FRAME.compress(TEXT) + lz4.frame.compress(b"second") + b"\x53\x2a\x4d\x18\3\0\0\0abc" + FRAME.compress(b"3")
+    stored = (
+        FRAME.compress(TEXT) + lz4.frame.compress(b"second") + b"\x53\x2a\x4d\x18\3\0\0\0abc" + FRAME.compress(b"3")
+    )
     with io.BufferedReader(DecompressReader(io.BytesIO(stored), FRAME.LZ4FrameDecompressor)) as file:
         assert file.read() == TEXT + b"second3"
         file.seek(50)

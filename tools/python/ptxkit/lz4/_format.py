@@ -87,9 +87,7 @@ def header(frame: bytes) -> Dict[str, Any]:
             "header_size": 8,
         }
     if magic != MAGIC:
-        raise damaged(
-            f"ERROR_frameType_unknown: the data begins with 0x{magic:08x}, not with the mark of an LZ4 frame"
-        )
+        raise damaged(f"ERROR_frameType_unknown: the data begins with 0x{magic:08x}, not with the mark of an LZ4 frame")
     if flags >> 6 != 1:
         raise damaged(f"ERROR_headerVersion_wrong: the frame has version {flags >> 6}, expected 1")
     block_size_id = descriptor >> 4 & 7

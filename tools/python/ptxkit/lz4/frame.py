@@ -84,7 +84,9 @@ def compress(
         and not block_checksum
         and _format.block_bytes(block_size) == 1 << 16
     ):
-        frame = _batch.compress(_context.default(), _batch.LZ4, _batch.FRAME, _format.level(compression_level), (data,))[0]
+        frame = _batch.compress(
+            _context.default(), _batch.LZ4, _batch.FRAME, _format.level(compression_level), (data,)
+        )[0]
     else:
         wanted = _format.options(
             compression_level, block_size, content_checksum, block_checksum, linked, size if store_size else 0
@@ -167,7 +169,9 @@ class LZ4FrameFile(_files.File):
                 "auto_flush: an encoder that keeps nothing back is not supported; flush() ends the frame",
                 _errors.UNSUPPORTED,
             )
-        wanted = _format.options(compression_level, block_size, content_checksum, block_checksum, block_linked, source_size)
+        wanted = _format.options(
+            compression_level, block_size, content_checksum, block_checksum, block_linked, source_size
+        )
         super().__init__(
             filename,
             binary,
