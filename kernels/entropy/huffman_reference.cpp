@@ -14,8 +14,8 @@ constexpr uint32_t kWholeCode = 1u << kMaxCodeBits;
 
 using LengthCounts = std::array<uint32_t, kMaxCodeBits + 1>;
 
-// The number of codes of each length, for `weights` in ascending order.
-LengthCounts limited_lengths(const std::vector<uint32_t>& weights) {
+// The number of codes of each length, at most `max_bits`, for `weights` in ascending order.
+LengthCounts limited_lengths(const std::vector<uint32_t>& weights, uint32_t max_bits) {
   const size_t leaves = weights.size();
   std::vector<uint32_t> pairs;  // weights of pairs, which are created in ascending order
   std::vector<size_t> parent_of_leaf(leaves), parent_of_pair(leaves);
@@ -33,22 +33,23 @@ LengthCounts limited_lengths(const std::vector<uint32_t>& weights) {
   std::vector<uint32_t> depth(pairs.size());  // the last pair is the root
   for (size_t i = pairs.size() - 1; i-- != 0;) depth[i] = depth[parent_of_pair[i]] + 1;
   LengthCounts counts{};
+  const uint32_t whole = 1u << max_bits;
   uint32_t size = 0;  // the size of the code, in units of its longest code
   for (size_t i = 0; i < leaves; ++i) {
-    const uint32_t length = std::min(depth[parent_of_leaf[i]] + 1, kMaxCodeBits);
+    const uint32_t length = std::min(depth[parent_of_leaf[i]] + 1, max_bits);
     ++counts[length];
-    size += kWholeCode >> length;
+    size += whole >> length;
   }
-  while (size > kWholeCode) {
-    uint32_t length = kMaxCodeBits - 1;
+  while (size > whole) {
+    uint32_t length = max_bits - 1;
     while (counts[length] == 0) --length;
     --counts[length];
     ++counts[length + 1];
-    size -= kWholeCode >> (length + 1);
+    size -= whole >> (length + 1);
   }
-  for (; size < kWholeCode; ++size) {
-    --counts[kMaxCodeBits];
-    ++counts[kMaxCodeBits - 1];
+  for (; size < whole; ++size) {
+    --counts[max_bits];
+    ++counts[max_bits - 1];
   }
   return counts;
 }
@@ -101,7 +102,7 @@ struct Coder {
 
 }  // namespace
 
-std::array<uint8_t, kSymbols> code_lengths(const std::array<uint32_t, kSymbols>& counts) {
+std::array<uint8_t, kSymbols> code_lengths(const std::array<uint32_t, kSymbols>& counts, uint32_t max_bits) {
   std::array<uint8_t, kSymbols> lengths{};
   std::vector<uint8_t> order;
   for (uint32_t s = 0; s < kSymbols; ++s) {
@@ -114,7 +115,7 @@ std::array<uint8_t, kSymbols> code_lengths(const std::array<uint32_t, kSymbols>&
   std::stable_sort(order.begin(), order.end(), [&](uint8_t a, uint8_t b) { return counts[a] < counts[b]; });
   std::vector<uint32_t> weights;
   for (const uint8_t s : order) weights.push_back(counts[s]);
-  const LengthCounts count_of_length = limited_lengths(weights);
+  const LengthCounts count_of_length = limited_lengths(weights, max_bits);
   auto next = order.begin();
   for (uint32_t length = kMaxCodeBits; length != 0; --length) {
     for (uint32_t i = 0; i < count_of_length[length]; ++i) lengths[*next++] = static_cast<uint8_t>(length);

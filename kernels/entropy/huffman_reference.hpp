@@ -9,14 +9,15 @@
 
 namespace ptxkit::kernels {
 
-// The length of each symbol's code, 0 for symbols that do not occur, at most kMaxCodeBits. A single symbol has length
-// 1. The counts must sum to at most kMaxLanedBytes.
+// The length of each symbol's code, 0 for symbols that do not occur, at most `max_bits`, which is at most kMaxCodeBits
+// and enough for the symbols. A single symbol has length 1. The counts must sum to at most kMaxLanedBytes.
 //
 // Huffman's algorithm: of equal weights a symbol precedes a pair, and a lower symbol a higher one. Lengths above the
 // limit are reduced to the limit. While the code is then too large, a code of the longest length below the limit gets
 // one bit longer; while it is too small, a code at the limit gets one bit shorter. The lengths are assigned in the
 // order of the counts.
-std::array<uint8_t, kSymbols> code_lengths(const std::array<uint32_t, kSymbols>& counts);
+std::array<uint8_t, kSymbols> code_lengths(const std::array<uint32_t, kSymbols>& counts,
+                                           uint32_t max_bits = kMaxCodeBits);
 
 // The canonical code of each symbol, in the lowest bits; 0 for symbols without a code.
 std::array<uint16_t, kSymbols> canonical_codes(const std::array<uint8_t, kSymbols>& lengths);

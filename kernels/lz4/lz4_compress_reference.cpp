@@ -42,18 +42,24 @@ struct Match {
   uint32_t offset() const { return position - candidate; }
 };
 
+// `match`, extended backwards by at most four of the bytes from `anchor` on.
+Match stretched(const uint8_t* src, const Match& match, uint32_t anchor) {
+  const uint32_t back_limit = std::min({match.position - anchor, match.candidate, 4u});
+  uint32_t back = 0;
+  while (back < back_limit && src[match.position - back - 1] == src[match.candidate - back - 1]) ++back;
+  return {match.position - back, match.end, match.candidate - back};
+}
+
 // The output block. When it no longer fits, its size keeps growing but no byte is written.
 class BlockWriter {
  public:
   BlockWriter(std::span<const uint8_t> src, std::span<uint8_t> dst) : src_(src), dst_(dst) {}
 
-  // Appends the literals before `match`, and the match, extended backwards by at most four bytes.
-  void append(const Match& match) {
-    const uint32_t back_limit = std::min({match.position - anchor_, match.candidate, 4u});
-    uint32_t back = 0;
-    while (back < back_limit && src_[match.position - back - 1] == src_[match.candidate - back - 1]) ++back;
-    const uint32_t literal_count = match.position - back - anchor_;
-    const uint32_t code = match.end - match.position + back - kMinMatch;
+  // Appends the literals before `found`, and the match, extended backwards.
+  void append(const Match& found) {
+    const Match match = stretched(src_.data(), found, anchor_);
+    const uint32_t literal_count = match.position - anchor_;
+    const uint32_t code = match.end - match.position - kMinMatch;
     if (grow(1 + extension_bytes(literal_count) + literal_count + 2 + extension_bytes(code))) {
       write_literals(literal_count, std::min(code, kNibbleMax));
       *next_++ = static_cast<uint8_t>(match.offset());
@@ -97,6 +103,24 @@ class BlockWriter {
   uint8_t* next_ = nullptr;
   uint32_t anchor_ = 0;
   uint32_t size_ = 0;
+};
+
+// The same matches as a list.
+class SequenceWriter {
+ public:
+  explicit SequenceWriter(std::span<const uint8_t> src) : src_(src) {}
+
+  void append(const Match& found) {
+    const Match match = stretched(src_.data(), found, anchor_);
+    sequences_.push_back({match.position - anchor_, match.end - match.position, match.offset()});
+    anchor_ = match.end;
+  }
+  std::vector<Lz4Sequence> sequences() && { return std::move(sequences_); }
+
+ private:
+  std::span<const uint8_t> src_;
+  std::vector<Lz4Sequence> sequences_;
+  uint32_t anchor_ = 0;
 };
 
 // An item, and the limits for matches in it.
@@ -295,8 +319,8 @@ class HighFinder {
 };
 
 // Parses the segments of each tile independently of each other.
-template <class Finder>
-void compress_chunk(const Item& item, BlockWriter& writer) {
+template <class Finder, class Writer>
+void compress_chunk(const Item& item, Writer& writer) {
   Finder finder(item);
   Match pending{};  // end 0: no match
   for (uint32_t begin = 0; begin < item.start_end; begin += kChunkTile) {
@@ -326,6 +350,12 @@ void compress_chunk(const Item& item, BlockWriter& writer) {
   if (pending.end != 0) writer.append(pending);
 }
 
+template <class Writer>
+void compress_chunk(const Item& item, const Lz4CompressVariant& variant, Writer& writer) {
+  variant.name == kHighVariant.name ? compress_chunk<HighFinder>(item, writer)
+                                    : compress_chunk<ChunkFinder>(item, writer);
+}
+
 }  // namespace
 
 CompressedItem lz4_compress_reference(std::span<const uint8_t> src, std::span<uint8_t> dst,
@@ -337,13 +367,18 @@ CompressedItem lz4_compress_reference(std::span<const uint8_t> src, std::span<ui
     compress_page(Item(src), writer);
   } else {
     const Item item(src);
-    variant.name == kHighVariant.name ? compress_chunk<HighFinder>(item, writer)
-                                      : compress_chunk<ChunkFinder>(item, writer);
+    compress_chunk(item, variant, writer);
   }
   writer.finish();
   if (writer.fits()) return {PageFlag::compressed, writer.size_bytes()};
   std::memcpy(dst.data(), src.data(), src.size());
   return {PageFlag::incompressible, static_cast<uint32_t>(src.size())};
+}
+
+std::vector<Lz4Sequence> lz4_parse_reference(std::span<const uint8_t> src, const Lz4CompressVariant& variant) {
+  SequenceWriter writer(src);
+  compress_chunk(Item(src), variant, writer);
+  return std::move(writer).sequences();
 }
 
 }  // namespace ptxkit::kernels

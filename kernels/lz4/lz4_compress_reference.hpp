@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <span>
+#include <vector>
 
 #include "kernels/lz4/lz4_format.hpp"
 
@@ -17,5 +18,16 @@ struct CompressedItem {
 // is `refused` if `src` is larger than the variant accepts, or than `dst`.
 CompressedItem lz4_compress_reference(std::span<const uint8_t> src, std::span<uint8_t> dst,
                                       const Lz4CompressVariant& variant);
+
+// A match and the literals before it.
+struct Lz4Sequence {
+  uint32_t literal_count, match_length, offset;
+
+  bool operator==(const Lz4Sequence&) const = default;
+};
+
+// The sequences of which `variant`, kChunkVariant or kHighVariant, makes the block of `src`, at most kMaxChunkBytes.
+// Literals behind the last match are in no sequence. It parses zeros and incompressible bytes like others.
+std::vector<Lz4Sequence> lz4_parse_reference(std::span<const uint8_t> src, const Lz4CompressVariant& variant);
 
 }  // namespace ptxkit::kernels
