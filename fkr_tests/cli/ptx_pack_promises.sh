@@ -8,6 +8,10 @@ source_folder=$(cd "$(dirname "${BASH_SOURCE[0]}")/../.." && pwd)
 work=$(mktemp -d) && trap 'chmod -R u+rwx "$work"; rm -rf "$work"' EXIT && cd "$work"
 . "$source_folder/fkr_tests/cli/pack_common.sh"
 
+# What can go wrong with a file is tried with LZ4, and with a codec of each other format.
+other_codecs="lzr zstd"
+suffix_of() { case $1 in lz4) echo .lz4 ;; zstd) echo .zst ;; *) echo .ptz ;; esac; }
+
 # Without some standard descriptors nothing is lost: the input is removed only after its output exists.
 section_closed_descriptors() {
   seq 1 1000 >kept
@@ -18,8 +22,12 @@ section_closed_descriptors() {
     absent x; present x.lz4
     bash -c "exec '$pack' -d --rm x.lz4 $closed" || fail "-d --rm with $closed: exit $?"
     absent x.lz4; same x kept
-    bash -c "exec '$pack' --codec lzr --rm x $closed" || fail "--codec lzr --rm with $closed: exit $?"
-    absent x; expect 0 "$pack" -t x.ptz; rm -f x x.lz4 x.ptz
+    local codec
+    for codec in $other_codecs; do
+      cp kept x; bash -c "exec '$pack' --codec $codec --rm x $closed" || fail "--codec $codec --rm with $closed: exit $?"
+      absent x; expect 0 "$pack" -d --rm x"$(suffix_of $codec)"; same x kept
+    done
+    rm -f x
   done
   # A missing standard output accepts no bytes.
   cp kept x; expect 1 bash -c "exec '$pack' -c x >&-"; says "standard output: cannot write: Bad file descriptor"
@@ -97,10 +105,10 @@ section_appears_meanwhile() {
 # The input is removed only if nothing has written to it since. The program is stopped while it reads.
 section_changed_input() {
   local codec job file attempt change
-  for codec in lz4 lzr; do
+  for codec in lz4 $other_codecs; do
     for change in 'echo more >>x' 'printf Y | dd of=x bs=1 seek=19999999 conv=notrunc status=none' 'cp x y; mv y x'; do
       for attempt in $(seq 50); do
-        head -c 20000000 /dev/zero | tr '\0' X >x; rm -f x.lz4 x.ptz
+        head -c 20000000 /dev/zero | tr '\0' X >x; rm -f x.*
         "$pack" -T1 --codec $codec --rm x 2>err & job=$!
         while kill -0 $job 2>/dev/null; do
           for file in /proc/$job/fd/*; do [ "$file" -ef x ] && break 2; done
@@ -113,17 +121,17 @@ section_changed_input() {
       wait $job && fail "$codec, $change: an input that has changed was removed"
       present x; grep -qE "the input (changed while it was read|is kept: it has changed since it was read)" err || { fail "$codec, $change"; cat err; }
     done
-    rm -f x.lz4 x.ptz; expect 0 "$pack" --codec $codec --rm x; absent x
+    rm -f x.*; expect 0 "$pack" --codec $codec --rm x; absent x
   done
 }
 
 # The size of files in /proc and /sys is meaningless.
 section_made_when_read() {
-  local file
+  local file codec
   for file in /proc/cpuinfo /proc/self/mounts /sys/kernel/mm/transparent_hugepage/enabled; do
     [ -r $file ] || continue
     expect 0 "$pack" -c $file; silent; cp out packed; "$pack" -dc packed >plain; [ -s plain ] || fail "$file is empty"
-    expect 0 "$pack" --codec lzr -c $file; silent
+    for codec in $other_codecs; do expect 0 "$pack" --codec $codec -c $file; silent; done
     expect 0 "$pack" -c <$file; silent
   done
   "$pack" -dc <("$pack" -c /proc/version) | cmp -s - /proc/version || fail "/proc/version differs"
@@ -134,6 +142,7 @@ section_made_when_read() {
 section_no_threads() {
   need_root; chmod 777 .
   seq 1 300000 >x; "$pack" -q -T1 -c x >expected; "$pack" -q --codec lzr -c x >expected.ptz
+  "$pack" -q --codec zstd -c x >expected.zst
   # Copies the program, because another user may have no access to the build folder.
   cp "$pack" ./program; chmod 755 program
   local flags
@@ -141,6 +150,8 @@ section_no_threads() {
     expect 0 timeout 60 setpriv --reuid 65534 --regid 65534 --clear-groups bash -c "$flags; exec ./program -T8 -c x"; same out expected
     expect 0 timeout 60 setpriv --reuid 65534 --regid 65534 --clear-groups bash -c "$flags; exec ./program -T8 -dc expected"; same out x
     expect 0 timeout 60 setpriv --reuid 65534 --regid 65534 --clear-groups bash -c "$flags; exec ./program -T8 -dc expected.ptz"; same out x
+    expect 0 timeout 60 setpriv --reuid 65534 --regid 65534 --clear-groups bash -c "$flags; exec ./program -T8 -dc expected.zst"; same out x
+    expect 0 timeout 60 setpriv --reuid 65534 --regid 65534 --clear-groups bash -c "$flags; exec ./program -T8 -c --codec zstd x"; same out expected.zst
     expect 0 timeout 60 setpriv --reuid 65534 --regid 65534 --clear-groups bash -c "$flags; exec ./program -T8 -c --codec lzr x"; same out expected.ptz
     expect 0 timeout 60 setpriv --reuid 65534 --regid 65534 --clear-groups bash -c "$flags; exec ./program --policy mixed -T8 -c x"
   done
@@ -148,22 +159,25 @@ section_no_threads() {
   says "using 1 of 8 threads: the system has no more to give"; [ "$(wc -l <err)" = 2 ] || fail "one message expected"
   expect 0 timeout 60 setpriv --reuid 65534 --regid 65534 --clear-groups bash -c "ulimit -u 1; exec ./program -T8 -c x"; silent
   # Memory may run out at any point: that must be an error, never an abort.
-  local kilobytes code
+  local kilobytes code codec
   for kilobytes in $(seq 10000 2000 90000); do
     (bash -c "ulimit -v $kilobytes; exec ./program --version") >out 2>err || continue  # too little for the program
-    timeout 60 bash -c "ulimit -v $kilobytes; exec ./program -T4 -c --codec bbw x" >out 2>err; code=$?
-    [ $code -le 1 ] || { fail "with $kilobytes KiB: exit $code"; head -c 300 err; }
-    [ $code != 0 ] || "$pack" -dc out | cmp -s - x || fail "with $kilobytes KiB the output is wrong"
+    for codec in bbw zstd; do
+      timeout 60 bash -c "ulimit -v $kilobytes; exec ./program -T4 -c --codec $codec x" >out 2>err; code=$?
+      [ $code -le 1 ] || { fail "with $kilobytes KiB: exit $code"; head -c 300 err; }
+      [ $code != 0 ] || "$pack" -dc out | cmp -s - x || fail "with $kilobytes KiB the output of $codec is wrong"
+    done
   done
 }
 
 # After any signal, no temporary file is left and no output is put in place.
 section_signals() {
-  local signal job code
+  local signal job code codec=zstd
   for signal in HUP INT QUIT ABRT PIPE ALRM TERM USR1 USR2 XCPU XFSZ VTALRM PROF IO KILL; do
     [ $signal != KILL ] || has_unnamed_files || continue
     mkfifo pipe
-    (exec env --default-signal "$pack" -q pipe -o result.lz4) & job=$!
+    codec=$([ "$codec" = zstd ] && echo lz4 || echo zstd)  # in turns
+    (exec env --default-signal "$pack" -q --codec $codec pipe -o result) & job=$!
     exec 7>pipe; head -c 9000000 /dev/urandom >&7
     kill -$signal $job; wait $job 2>/dev/null; code=$?
     exec 7>&-
@@ -361,7 +375,8 @@ sys.exit(code or (peak > 200000 and f"{peak} KiB"))' "$pack" -c x
 # Bytes before the file offset of standard input are ignored.
 section_range_of_standard_input() {
   make_input; local codec
-  for codec in lz4 lzr; do
+  for codec in lz4 $other_codecs "zstd --seekable"; do
+    # shellcheck disable=SC2086
     "$pack" -qf --codec $codec input -o packed; { printf 'some bytes'; cat packed; } >both
     expect 0 bash -c "(head -c 10 >/dev/null; dd bs=1 count=0 status=none; python3 -c 'import os; os.lseek(0, 10, 0)'; exec '$pack' --range 1000:2000) <both"
     tail -c +1001 input | head -c 1000 | cmp -s - out || fail "range of $codec on a seekable standard input"
@@ -373,7 +388,7 @@ section_range_of_standard_input() {
 section_sparse() {
   head -c 50000 /dev/urandom >start; { cat start; head -c 40000000 /dev/zero; cat start; head -c 3000000 /dev/zero; } >x
   local codec used
-  for codec in lz4 lzr; do
+  for codec in lz4 $other_codecs; do
     "$pack" -qf --codec $codec x -o packed
     blocks() { expect 0 "$pack" -d -f "$@" packed -o back; same back x; used=$(du -k back | cut -f1); }
     blocks; [ $used -lt 2000 ] || fail "$used KiB where holes can be ($codec)"

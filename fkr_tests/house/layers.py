@@ -75,7 +75,8 @@ ALLOWED = {
     "runtime/codec/forwarding_backend": "runtime/codec/backend",
     "runtime/codec/with_allocator": "support runtime/codec/backend runtime/codec/forwarding_backend",
     "runtime/codec/blocks": "support kernels kernels/* runtime/codec/format runtime/codec/coders runtime/codec/backend",
-    "runtime/codec/cpu": "support kernels kernels/* runtime/codec/backend runtime/codec/blocks runtime/codec/threads",
+    "runtime/codec/cpu": "support kernels kernels/* runtime/codec/format runtime/codec/backend runtime/codec/blocks "
+                         "runtime/codec/threads",
     "runtime/codec/device": "support kernels kernels/* runtime/driver runtime/emulator/emulator runtime/codec/format "
                             "runtime/codec/backend runtime/codec/blocks runtime/codec/threads",
     "runtime/codec/stream": "support runtime/codec/format runtime/codec/backend runtime/codec/blocks runtime/codec/threads "

@@ -62,7 +62,7 @@ class Soak:
         self.options = options
         self.counts = collections.Counter()
         listed = subprocess.run([options.ptx_pack, "--list-codecs"], check=True, capture_output=True, text=True).stdout
-        self.codecs = [line.split()[0] for line in listed.splitlines()]
+        self.suffixes = dict(line.split()[:2] for line in listed.splitlines())
         self.raw_total = 0
         self.may_mount, self.may_be_nobody = self.can_mount(), self.can_be_nobody()
 
@@ -133,8 +133,8 @@ class Soak:
     def pack(self, draw, folder):
         raw = raw_bytes(draw)
         self.raw_total += len(raw)
-        codec = draw.choice(self.codecs) if draw.random() < 0.5 else "lz4"
-        suffix = ".lz4" if codec == "lz4" else ".ptz"
+        codec = draw.choice(list(self.suffixes)) if draw.random() < 0.5 else "lz4"
+        suffix = self.suffixes[codec]
         action = draw.choice(["compress", "compress", "decompress", "test", "list"])
         source, target = folder / "input.bin", folder / ("input.bin" + suffix)
         source.write_bytes(raw)

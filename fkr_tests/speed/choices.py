@@ -35,8 +35,8 @@ def mean(factors):
 
 def main():
     pack, count, folders = sys.argv[1], int(sys.argv[2]), sys.argv[3:]
-    codecs = [line.split()[0] for line in
-              subprocess.run([pack, "--list-codecs"], check=True, capture_output=True, text=True).stdout.splitlines()]
+    listed = subprocess.run([pack, "--list-codecs"], check=True, capture_output=True, text=True).stdout
+    codecs = [line.split()[0] for line in listed.splitlines() if line.split()[1] in (".lz4", ".ptz")]
     print("| files | number | `--auto` is the best | over the best | `--trial` is the best | over the best | `bbw` is the best | over the best |")
     print("|---|--:|--:|--:|--:|--:|--:|--:|")
     for folder in folders:

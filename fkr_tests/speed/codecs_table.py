@@ -39,14 +39,13 @@ PEERS = [Program("lz4 -1", ["lz4", "-1", "-c", "-q"], ["lz4", "-d", "-c", "-q"],
 
 def ptx_pack_codecs(pack):
     listed = subprocess.run([pack, "--list-codecs"], check=True, capture_output=True, text=True).stdout
-    return [line.split()[0] for line in listed.splitlines()]
+    return [line.split()[:2] for line in listed.splitlines()]
 
 
 def programs(pack):
-    for codec in ptx_pack_codecs(pack):
+    for codec, suffix in ptx_pack_codecs(pack):
         flags = ["--codec", codec, "--backend", "cpu", "-T1", "-q"]
-        yield Program(f"ptx-pack {codec}", [pack, *flags, "-c"], [pack, "-d", *flags, "-c"],
-                      ".lz4" if codec == "lz4" else ".ptz")
+        yield Program(f"ptx-pack {codec}", [pack, *flags, "-c"], [pack, "-d", *flags, "-c"], suffix)
     for peer in PEERS:
         if shutil.which(peer.compress[0]):
             yield peer

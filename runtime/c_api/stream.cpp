@@ -13,6 +13,7 @@
 
 #include "runtime/c_api/codecs.hpp"
 #include "runtime/c_api/context.hpp"
+#include "runtime/codec/format/file_format.hpp"
 #include "runtime/codec/format/peeked_source.hpp"
 #include "runtime/codec/format/ptz.hpp"
 #include "runtime/codec/stream/ptz_stream.hpp"
@@ -183,11 +184,11 @@ Answer<codec::StreamTotals> decompress(ptxkit_context& context, const ptxkit_str
   if (options.flags != 0 || options.level != 0 || options.block_bytes != 0 || options.content_bytes != 0)
     return refuse(PTXKIT_INVALID_VALUE, "options: level, flags, block_bytes and content_bytes are of compression only");
   format::PeekedSource peeked(source);
-  const auto magic = peeked.magic();
-  if (!magic) return refuse(PTXKIT_IO, magic.error());
+  const auto first = peeked.first();
+  if (!first) return refuse(PTXKIT_IO, first.error());
   library::Engine& engine = context.lz4.engine();
   Result<codec::StreamTotals> totals;
-  if (*magic == format::kPtzMagic) {
+  if (format::format_of_bytes(*first) == format::FileFormat::ptz) {
     auto coder = engine.block_coder();
     if (!coder) return refuse(PTXKIT_DEVICE, coder.error());
     codec::PtzOptions ptz;

@@ -208,6 +208,7 @@ tl::unexpected<Error> no_such_backend(const std::string& name) {
 bool settle_use_of_gpu(BackendRequest& request, unsigned cpu_threads, const GpuWork& work) {
   if (request.name == "cuda") return true;
   if (request.name != "auto") return false;
+  if (!work.may_be_lz4 && !work.may_be_ptz) request.policy = Policy::cpu;
   if (request.policy == Policy::automatic) {
     const auto kept = kept_rates(request, cpu_threads);
     const bool is_lz4_faster = work.may_be_lz4 && kept && kept->prefers_gpu(request.work, request.raw_bytes);

@@ -50,7 +50,7 @@ struct BackendRequest {
   std::string cuda_library;          // empty: the system's; see driver::Driver::open
 };
 
-// The formats of a program's inputs or outputs, as far as it knows.
+// The formats of a program's inputs or outputs that have kernels, as far as it knows.
 struct GpuWork {
   bool may_be_lz4, may_be_ptz;
 };

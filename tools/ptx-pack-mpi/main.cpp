@@ -35,7 +35,8 @@ constexpr Program kProgram{
         "Compresses one file to a standard LZ4 frame or a .ptz file, and back, with all ranks of an MPI job:\n"
         "  mpirun ptx-pack-mpi BIG\n"
         "The bytes are those of ptx-pack. Of its options these are refused, since ranks cannot share what\n"
-        "they ask for: --auto, -b, -c, -r, -BD, --list, --measure-rates, --memory, --policy mixed, --range,\n"
+        "they ask for: --auto, -b, -c, --codec zstd, -r, -BD, --list, --measure-rates, --memory, --policy mixed, "
+        "--range,\n"
         "--sandbox=require, --share-by-rank, --[no-]sparse, --trace, --trial, --verify.",
     .devices = "all",
     .devices_help =
@@ -49,6 +50,7 @@ std::string refusal(const Options& options) {
       {options.mode == Mode::list, "--list is refused: use ptx-pack --list"},
       {options.mode == Mode::bench, "-b is refused: use ptx-pack -b"},
       {options.mode == Mode::measure_rates, "--measure-rates is refused: use ptx-pack --measure-rates"},
+      {options.format == format::FileFormat::zstd, "--codec zstd is refused: use ptx-pack --codec zstd"},
       {options.chooses != Chooses::named, "--auto and --trial are refused: name a codec with --codec"},
       {options.share_by_rank, "--share-by-rank is refused: here ranks share each file; use ptx-pack --share-by-rank"},
       {options.recursive, "-r is refused: use ptx-pack --share-by-rank -r, where ranks share files"},
@@ -114,7 +116,7 @@ class SharedPacker {
   Result<void> run(const std::string& path) {
     const bool writes = options_.mode != Mode::test;
     const Result<std::string> output_name =
-        writes ? output_path(options_, path, options_.codec) : std::string("no errors");
+        writes ? output_path(options_, path, options_.format) : std::string("no errors");
     if (!output_name) return tl::unexpected(output_name.error());
     auto input = InputFile::open(path);
     if (auto agreed = job_.agree(input ? check(*input) : tl::unexpected(input.error())); !agreed) return agreed;
@@ -128,12 +130,13 @@ class SharedPacker {
     const format::DescriptorFile file(input->descriptor(), 0, size_bytes, path);
     is_ptz_ = options_.codec.has_value();
     if (options_.mode != Mode::compress) {
-      uint8_t magic[4] = {};
-      if (size_bytes >= sizeof magic) {
-        if (auto agreed = job_.agree(file.read_at(0, magic)); !agreed) return agreed;
-      }
-      const uint32_t number = magic[0] | uint32_t{magic[1]} << 8 | uint32_t{magic[2]} << 16 | uint32_t{magic[3]} << 24;
-      is_ptz_ = is_ptz_ || number == format::kPtzMagic || path.ends_with(kPtzSuffix);
+      uint8_t first[16] = {};
+      const size_t known = std::min<uint64_t>(size_bytes, sizeof first);
+      if (auto agreed = job_.agree(file.read_at(0, format::MutableBytes(first).first(known))); !agreed) return agreed;
+      const format::FileFormat found = format_of_input(format::Bytes(first).first(known), path);
+      if (found == format::FileFormat::zstd)
+        return fail("Zstandard is refused: ranks cannot share it", path, "use ptx-pack");
+      is_ptz_ = is_ptz_ || found == format::FileFormat::ptz;
     }
     std::unique_ptr<codec::Backend> lz4;
     std::unique_ptr<codec::BlockCoder> blocks;

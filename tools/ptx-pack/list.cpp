@@ -11,11 +11,13 @@
 
 #include "runtime/codec/blocks/budget.hpp"
 #include "runtime/codec/format/lz4_frame_reader.hpp"
+#include "runtime/codec/format/peeked_source.hpp"
 #include "runtime/codec/format/ptz.hpp"
+#include "runtime/codec/format/zstd_frame.hpp"
+#include "support/check.hpp"
 #include "support/printable.hpp"
 #include "tools/ptx-pack/files.hpp"
 #include "tools/ptx-pack/jobs.hpp"
-#include "runtime/codec/format/peeked_source.hpp"
 
 namespace ptxkit::pack {
 namespace {
@@ -96,6 +98,49 @@ Result<Summary> summary_of_ptz(format::ByteSource& source, bool with_budget) {
   return found;
 }
 
+// Says nothing of where the bytes go within the blocks.
+Result<Summary> summary_of_zstd(format::ByteSource& source) {
+  format::ZstdFrameReader reader(source);
+  Summary found;
+  std::vector<uint8_t> bytes;
+  for (;;) {
+    bytes.clear();
+    const auto event = reader.next(bytes);
+    if (!event) return tl::unexpected(event.error());
+    if (const auto* begin = std::get_if<format::ZstdFrameBegin>(&*event)) {
+      ++found.frame_count;
+      found.kinds.insert("zstd");
+      if (begin->header.has_checksum) found.checks.insert("content");
+      if (found.raw_bytes && begin->header.content_bytes) {
+        *found.raw_bytes += *begin->header.content_bytes;
+      } else {
+        found.raw_bytes.reset();
+      }
+    } else if (std::holds_alternative<format::ZstdBlock>(*event)) {
+      ++found.block_count;
+    } else if (std::holds_alternative<format::ZstdSkipped>(*event)) {
+      ++found.skippable_count;
+    } else if (std::holds_alternative<format::ZstdEndOfInput>(*event)) {
+      break;
+    }
+  }
+  if (found.frame_count == 0) found.raw_bytes.reset();
+  found.stored_bytes = reader.offset();
+  return found;
+}
+
+Result<Summary> summary_of(format::FileFormat format, format::ByteSource& source, bool with_budget) {
+  switch (format) {
+    case format::FileFormat::lz4:
+      return summary_of_frames(source, with_budget);
+    case format::FileFormat::ptz:
+      return summary_of_ptz(source, with_budget);
+    case format::FileFormat::zstd:
+      return summary_of_zstd(source);
+  }
+  PTXKIT_CHECK(false, "every format has a summary");
+}
+
 // A line for each part of the file that has bytes. What the blocks leave is the container's.
 std::string budget_text(Summary& found) {
   found.budget[codec::Part::container] += found.stored_bytes - found.budget.total_bytes();
@@ -123,10 +168,9 @@ Result<void> list_file(const std::string& path, bool with_heading, bool with_bud
   if (!input) return tl::unexpected(input.error());
   format::DescriptorSource descriptor(input->descriptor(), input->name());
   format::PeekedSource source(descriptor);
-  const auto magic = source.magic();
-  if (!magic) return tl::unexpected(magic.error());
-  auto found = *magic == format::kPtzMagic || path.ends_with(kPtzSuffix) ? summary_of_ptz(source, with_budget)
-                                                                         : summary_of_frames(source, with_budget);
+  const auto first = source.first();
+  if (!first) return tl::unexpected(first.error());
+  auto found = summary_of(format_of_input(*first, path), source, with_budget);
   if (!found) return tl::unexpected(found.error());
   const auto joined = [](const std::set<std::string>& words) {
     return words.empty() ? std::string("-") : fmt::format("{}", fmt::join(words, "+"));
@@ -141,7 +185,7 @@ Result<void> list_file(const std::string& path, bool with_heading, bool with_bud
                     found->skippable_count, joined(found->kinds), found->block_count, joined(found->checks),
                     found->stored_bytes, found->raw_bytes ? fmt::format("{}", *found->raw_bytes) : "-",
                     found->raw_bytes ? fmt::format("{:.3f}", ratio) : "-", printable(input->name())));
-  if (with_budget) print(budget_text(*found));
+  if (with_budget && found->budget.total_bytes() != 0) print(budget_text(*found));
   return {};
 }
 

@@ -14,9 +14,11 @@
 
 #include "kernels/images.hpp"
 #include "runtime/codec/blocks/block_codec.hpp"
+#include "runtime/codec/format/peeked_source.hpp"
 #include "runtime/codec/select_backend.hpp"
 #include "runtime/codec/stream/ptz_stream.hpp"
 #include "runtime/codec/stream/stream.hpp"
+#include "runtime/codec/stream/zstd_stream.hpp"
 #include "runtime/codec/threads/executor.hpp"
 #include "runtime/codec/threads/ledger.hpp"
 #include "support/file.hpp"
@@ -31,16 +33,18 @@
 #include "tools/ptx-pack/measuring.hpp"
 #include "tools/ptx-pack/options.hpp"
 #include "tools/ptx-pack/output_file.hpp"
-#include "runtime/codec/format/peeked_source.hpp"
 #include "tools/ptx-pack/progress.hpp"
 #include "tools/ptx-pack/ptz_range.hpp"
 #include "tools/ptx-pack/range_sink.hpp"
 #include "tools/ptx-pack/ranks.hpp"
 #include "tools/ptx-pack/request.hpp"
 #include "tools/ptx-pack/sparse_sink.hpp"
+#include "tools/ptx-pack/zstd_range.hpp"
 
 namespace ptxkit::pack {
 namespace {
+
+using format::FileFormat;
 
 // What the batches of a stream may take: beside a GPU's page-locked memory, half.
 uint64_t stream_bytes(const Options& options, bool may_use_device) {
@@ -52,6 +56,8 @@ uint64_t stream_bytes(const Options& options, bool may_use_device) {
   return may_use_device ? data_bytes(options) / 2 : data_bytes(options);
 }
 
+int zstd_level(const Options& options) { return options.fast ? 1 : options.high_ratio ? 3 : 2; }
+
 class Packer {
  public:
   // `trace` is null if neither a time line nor details are wanted.
@@ -62,6 +68,7 @@ class Packer {
         executor_(executor),
         trace_(trace),
         encoder_(encoder_asked_for(options)),
+        format_(options.format),
         codec_(options.codec) {}
 
   // Whether the backend that was requested cannot be opened, so that no input can be processed.
@@ -72,8 +79,9 @@ class Packer {
     if (trace_ != nullptr) begin_ = trace_->now();
     switch (options_.mode) {
       case Mode::bench:
-        return select_for(false).and_then(
-            [&] { return bench_file(input_path, *lz4_, encoder_, frame_header(options_)); });
+        return select_for(FileFormat::lz4).and_then([&] {
+          return bench_file(input_path, *lz4_, encoder_, frame_header(options_));
+        });
       case Mode::test:
         return test(input_path);
       default:
@@ -88,7 +96,7 @@ class Packer {
     if (options_.chooses != Chooses::named) {
       if (auto chosen = choose(*input); !chosen) return chosen;
     }
-    const auto output = output_path(options_, input_path, codec_);
+    const auto output = output_path(options_, input_path, format_);
     if (!output) return tl::unexpected(output.error());
     auto file = OutputFile::create(*output, *input, options_.force);
     if (!file) return tl::unexpected(file.error());
@@ -108,7 +116,7 @@ class Packer {
     format::DescriptorSource descriptor(input->descriptor(), input->name());
     format::PeekedSource source(descriptor);
     if (auto looked = look_at(source); !looked) return looked;
-    if (auto selected = select_for(is_ptz_); !selected) return selected;
+    if (auto selected = select_for(format_); !selected) return selected;
     if (options_.range) {
       return extract(*input, source, sink).and_then(finish).and_then([&] { return commit(*file, *input); });
     }
@@ -135,6 +143,7 @@ class Packer {
     const auto choice = choose_codec(file, options_);
     if (!choice) return tl::unexpected(choice.error());
     codec_ = choice->codec;
+    format_ = codec_ ? FileFormat::ptz : FileFormat::lz4;
     if (options_.verbose()) {
       tell(fmt::format("ptx-pack: {}: {} is chosen: {}\n", printable(input.name()), codec_ ? name_of(*codec_) : "lz4",
                        choice->why));
@@ -157,14 +166,21 @@ class Packer {
     return {};
   }
 
-  // Writes only the bytes of options_.range: a .ptz file has a table, and a stream is stopped after the range.
+  // Writes only the bytes of options_.range: a .ptz file and a seekable .zst file have a table, and a stream is stopped
+  // after the range.
   Result<void> extract(const InputFile& input, format::PeekedSource& source, format::ByteSink& sink) {
-    if (is_ptz_ && input.size_bytes())
+    if (format_ == FileFormat::ptz && input.size_bytes())
       return extract_from_ptz(input, *options_.range, sink, executor_, *blocks_, *memory_);
+    if (format_ == FileFormat::zstd && input.size_bytes()) {
+      const auto done = extract_from_zstd(input, *options_.range, sink, executor_, *zstd_, stream_limits());
+      if (!done) return tl::unexpected(done.error());
+      if (*done) return {};
+    }
     RangeSink part(sink, *options_.range);
     const auto totals = transform(input, source, part, part.stop_token());
-    if (!part.is_complete()) {
-      if (!totals) return tl::unexpected(totals.error());
+    if (part.is_complete()) return {};
+    if (!totals) return tl::unexpected(totals.error());
+    if (!part.holds_range()) {
       return fail(fmt::format("the range begins or ends beyond the {} bytes that there are", totals->raw_bytes),
                   input.name());
     }
@@ -182,7 +198,12 @@ class Packer {
     format::NullSink sink;
     const codec::StreamLimits limits{.memory = memory_, .prefetch = options_.prefetch, .stop = {}};
     const auto read_back = [&] {
-      if (is_ptz_) return codec::decompress_ptz(source, sink, executor, {.progress = {}, .limits = limits});
+      if (format_ == FileFormat::ptz)
+        return codec::decompress_ptz(source, sink, executor, {.progress = {}, .limits = limits});
+      if (format_ == FileFormat::zstd) {
+        codec::ZstdCoder coder(executor);
+        return codec::decompress_zstd(source, sink, executor, coder, {.limits = limits});
+      }
       const auto cpu = codec::make_cpu_backend(executor);
       return codec::decompress_stream(source, sink, *cpu, {.progress = {}, .limits = limits});
     };
@@ -201,36 +222,45 @@ class Packer {
     format::DescriptorSource descriptor(input->descriptor(), input->name());
     format::PeekedSource source(descriptor);
     if (auto looked = look_at(source); !looked) return looked;
-    if (auto selected = select_for(is_ptz_); !selected) return selected;
+    if (auto selected = select_for(format_); !selected) return selected;
     const auto totals = transform(*input, source, sink);
     if (!totals) return tl::unexpected(totals.error());
     if (options_.verbose()) report(*input, "no errors", *totals);
     return {};
   }
 
-  // Decides whether .ptz is written or read. An input is read as .ptz if its magic number, its name or --codec says so,
-  // otherwise as LZ4.
+  // Decides which format is read. Without --codec the input's first bytes and its name say it.
   Result<void> look_at(format::PeekedSource& source) {
-    is_ptz_ = codec_.has_value();
     if (options_.mode == Mode::compress) return {};
-    const auto magic = source.magic();
-    if (!magic) return tl::unexpected(magic.error());
-    is_ptz_ = *magic == format::kPtzMagic || is_ptz_ || source.name().ends_with(kPtzSuffix);
+    const auto first = source.first();
+    if (!first) return tl::unexpected(first.error());
+    format_ = options_.format == FileFormat::lz4 ? format_of_input(*first, source.name()) : options_.format;
     return {};
   }
 
-  // Selects the backend for `.ptz` or LZ4 files and the memory budget of their streams, once for each.
-  Result<void> select_for(bool is_ptz) {
-    std::optional<scheduler::Ledger>& memory = is_ptz ? memory_of_blocks_ : memory_of_lz4_;
+  // Selects the backend for files of a format and the memory budget of their streams, once for each.
+  Result<void> select_for(FileFormat format) {
+    const bool is_ptz = format == FileFormat::ptz, is_lz4 = format == FileFormat::lz4;
+    std::optional<scheduler::Ledger>& memory = is_ptz ? memory_of_blocks_ : is_lz4 ? memory_of_lz4_ : memory_of_cpu_;
     if (!memory) {
-      auto selected =
-          is_ptz ? select_into(blocks_, codec::select_block_coder) : select_into(lz4_, codec::select_backend);
+      auto selected = is_ptz   ? select_into(blocks_, codec::select_block_coder)
+                      : is_lz4 ? select_into(lz4_, codec::select_backend)
+                               : select_cpu_coders(format);
       is_without_backend_ = !selected;
       if (!selected) return selected;
-      const bool may_use_device = is_ptz ? blocks_->may_use_device() : lz4_->name() == "cuda";
+      const bool may_use_device = is_ptz ? blocks_->may_use_device() : is_lz4 && lz4_->name() == "cuda";
       memory.emplace("memory", stream_bytes(options_, may_use_device));
     }
     memory_ = &*memory;
+    return {};
+  }
+  Result<void> select_cpu_coders(FileFormat format) {
+    const std::string_view name = row_of(format).name;
+    if (options_.backend != "auto" && options_.backend != "cpu")
+      return fail(fmt::format("the backend {} has no {}", options_.backend, name), {}, "leave --backend away");
+    if (options_.policy == codec::Policy::gpu || options_.policy == codec::Policy::mixed)
+      request_.notice(fmt::format("using the CPU: there are no kernels for {}", name), false);
+    zstd_.emplace(executor_);
     return {};
   }
   template <class T, class Select>
@@ -241,14 +271,28 @@ class Packer {
     return {};
   }
 
+  codec::StreamLimits stream_limits(std::stop_token stop = {}) const {
+    return {.memory = memory_, .prefetch = options_.prefetch, .stop = std::move(stop), .trace = trace_};
+  }
+
   Result<codec::StreamTotals> transform(const InputFile& input, format::ByteSource& source, format::ByteSink& sink,
                                         std::stop_token stop = {}) {
     ProgressLine line(options_.verbosity >= 1 && ::isatty(STDERR_FILENO), input.name(), input.size_bytes(),
                       options_.mode == Mode::compress);
     const codec::Progress progress = [&](uint64_t raw, uint64_t stored) { line.update(raw, stored); };
-    const codec::StreamLimits limits{
-        .memory = memory_, .prefetch = options_.prefetch, .stop = std::move(stop), .trace = trace_};
-    if (is_ptz_) {
+    const codec::StreamLimits limits = stream_limits(std::move(stop));
+    if (format_ == FileFormat::zstd) {
+      if (options_.mode != Mode::compress)
+        return codec::decompress_zstd(source, sink, executor_, *zstd_, {.progress = progress, .limits = limits});
+      return codec::compress_zstd(source, sink, executor_, *zstd_,
+                                  {.level = zstd_level(options_),
+                                   .content_bytes = options_.content_size ? input.size_bytes() : std::nullopt,
+                                   .has_checksum = options_.content_checksum,
+                                   .is_seekable = options_.seekable,
+                                   .progress = progress,
+                                   .limits = limits});
+    }
+    if (format_ == FileFormat::ptz) {
       const codec::PtzOptions options{.coder = blocks_.get(),
                                       .search = options_.fast ? codec::MatchSearch::tables : codec::MatchSearch::chains,
                                       .progress = progress,
@@ -273,12 +317,12 @@ class Packer {
     tell(fmt::format("{} -> {}: {} -> {} bytes, ratio {:.3f}\n", printable(input.name()), printable(output_name), from,
                      to, ratio));
     if (options_.verbosity < 3) return;
-    if (is_ptz_) {
+    if (format_ == FileFormat::ptz) {
       tell(fmt::format("  {}; {}\n", plural(totals.block_count, "block"), blocks_->description()));
     } else {
-      tell(fmt::format(
-          "  {}, {}; {}{}\n", plural(totals.frame_count, "frame"), plural(totals.block_count, "block"), totals.by,
-          options_.mode == Mode::compress ? fmt::format("; {} encoder", codec::name_of(totals.encoder)) : ""));
+      const bool has_encoders = options_.mode == Mode::compress && format_ == FileFormat::lz4;
+      tell(fmt::format("  {}, {}; {}{}\n", plural(totals.frame_count, "frame"), plural(totals.block_count, "block"),
+                       totals.by, has_encoders ? fmt::format("; {} encoder", codec::name_of(totals.encoder)) : ""));
     }
     tell(fmt::format("  at most {} bytes of data in memory\n", memory_->peak_bytes()));
     report_utilisation();
@@ -301,11 +345,12 @@ class Packer {
   // Each is created for the first file that needs it.
   std::unique_ptr<codec::Backend> lz4_;
   std::unique_ptr<codec::BlockCoder> blocks_;
-  std::optional<scheduler::Ledger> memory_of_lz4_, memory_of_blocks_;
+  std::optional<codec::ZstdCoder> zstd_;
+  std::optional<scheduler::Ledger> memory_of_lz4_, memory_of_blocks_, memory_of_cpu_;
   bool is_without_backend_ = false;
   // Of the current file:
+  FileFormat format_;
   std::optional<format::PtzCoding> codec_;
-  bool is_ptz_ = false;
   scheduler::Ledger* memory_ = nullptr;
   double begin_ = 0;  // on the trace's clock
 };
@@ -330,7 +375,7 @@ SandboxNeeds sandbox_needs(const Options& options, const std::vector<std::string
   if (options.trace) needs.outputs.push_back(*options.trace);
   if (options.mode != Mode::compress && options.mode != Mode::decompress) return needs;
   for (const std::string& input : inputs) {
-    if (auto output = output_path(options, input, options.codec)) needs.outputs.push_back(std::move(*output));
+    if (auto output = output_path(options, input, options.format)) needs.outputs.push_back(std::move(*output));
     const size_t slash = input.rfind('/');
     if (options.remove_source) needs.outputs.push_back(slash == input.npos ? "." : input.substr(0, slash + 1));
   }
@@ -360,7 +405,7 @@ FoundFiles expand(const Options& options) {
     const bool was_directory = found.files.size() != 1 || found.files.front() != path;
     const bool reads_frames = options.mode != Mode::compress && options.mode != Mode::bench;
     for (std::string& file : found.files) {
-      const bool is_compressed = file.ends_with(kLz4Suffix) || file.ends_with(kPtzSuffix);
+      const bool is_compressed = format::format_of_name(file).has_value();
       const bool is_unfinished = is_unfinished_name(std::string_view(file).substr(file.rfind('/') + 1));
       if (!was_directory || (is_compressed == reads_frames && !is_unfinished)) all.files.push_back(std::move(file));
     }

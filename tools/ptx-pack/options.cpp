@@ -49,9 +49,7 @@ ExitCode report_usage(std::string_view program, const std::string& message) {
   return kUsage;
 }
 
-bool looks_compressed(const std::string& name) {
-  return name.size() > 4 && (name.ends_with(kLz4Suffix) || name.ends_with(kPtzSuffix));
-}
+bool looks_compressed(const std::string& name) { return format::format_of_name(name).has_value(); }
 
 std::vector<std::string> option_names(const CLI::App& app) {
   std::vector<std::string> names;
@@ -124,9 +122,12 @@ std::vector<std::string_view> names_of_fast_codecs() {
 
 // A line for each codec: name, suffix of its files, components.
 std::string codec_table() {
-  std::string text = fmt::format("{:<14} {}  LZ4 frames\n", "lz4", kLz4Suffix);
+  std::string text;
+  for (const format::FileFormatRow& row : format::file_formats())
+    if (row.format != format::FileFormat::ptz)
+      text += fmt::format("{:<14} {}  {}\n", row.name, row.suffix, row.summary);
   for (const format::PtzCodecRow& row : format::ptz_codecs())
-    text += fmt::format("{:<14} {}  {}\n", row.name, kPtzSuffix, row.summary);
+    text += fmt::format("{:<14} {}  {}\n", row.name, row_of(format::FileFormat::ptz).suffix, row.summary);
   return text;
 }
 
@@ -151,12 +152,14 @@ std::variant<Options, ExitCode> parse_options(int argc, char** argv, const Progr
   int verbose = 0, quiet = 0;
   bool content_size = false, no_content_size = false, frame_crc = false, no_frame_crc = false;
   std::vector<std::string> names, block_flags;
+  const std::string suffixes = format::file_suffixes();
   std::string output, range;
   app.add_option("FILE", names, "input; - or none is standard input; a second name without -m is the output");
-  app.add_flag("-z,--compress", compress, "compress (default, unless the first name ends in .lz4 or .ptz)");
-  app.add_flag("-d,--decompress", decompress, "decompress (default for names that end in .lz4 or .ptz)");
+  app.add_flag("-z,--compress", compress,
+               fmt::format("compress (default, unless the first name ends in {})", suffixes));
+  app.add_flag("-d,--decompress", decompress, fmt::format("decompress (default for names that end in {})", suffixes));
   app.add_flag("-t,--test", test, "decompress, check everything, write nothing");
-  app.add_flag("--list", list, "say what is in .lz4 and .ptz files");
+  app.add_flag("--list", list, "say what is in compressed files");
   app.add_flag("-b,--bench", bench, "compress to LZ4 and decompress in memory, and say how fast");
   app.add_flag("-c,--stdout", to_stdout, "write to standard output, terminals included");
   auto* output_option = app.add_option("-o,--output", output, "write to this file; - is standard output");
@@ -197,11 +200,12 @@ std::variant<Options, ExitCode> parse_options(int argc, char** argv, const Progr
   std::string devices = program.devices;
   app.add_option("--device", devices, program.devices_help);
   std::string codec = "lz4";
-  app.add_option("--codec", codec,
-                 fmt::format("lz4 (default); {}: smaller, in .ptz files; lzr takes options, as in "
-                             "lzr:lanes=8,chunk=4K: chunks that are coded apart, of 1, 4, 8 or 16 KiB, in 4, 8 or 32 "
-                             "lanes",
-                             format::ptz_codec_names()));
+  app.add_option(
+      "--codec", codec,
+      fmt::format("lz4 (default); zstd: Zstandard frames; {}: smaller, in .ptz files; lzr takes options, as in "
+                  "lzr:lanes=8,chunk=4K: chunks that are coded apart, of 1, 4, 8 or 16 KiB, in 4, 8 or 32 "
+                  "lanes",
+                  format::ptz_codec_names()));
   bool is_auto = false;
   std::string trial;
   app.add_flag("--auto", is_auto,
@@ -210,9 +214,11 @@ std::variant<Options, ExitCode> parse_options(int argc, char** argv, const Progr
                                     "code a sample of each input with every codec, and take the one that makes it "
                                     "smallest; --trial=speed: the fastest one");
   app.add_flag_callback("--list-codecs", [] { throw CodecsAsked(); }, "name, file type and parts of every codec");
+  app.add_flag("--seekable", options.seekable,
+               "of zstd: frames of 512 KiB and a table of them, for --range, in place of one frame");
   app.add_flag("--reproducible", options.reproducible, "the encoder whose bytes are the same on every backend");
   app.add_flag("-1", options.fast,
-               fmt::format("the usual level of lz4; {}: several times as fast on a GPU, some 8 % larger",
+               fmt::format("the usual level of lz4; zstd: faster; {}: several times as fast on a GPU, some 8 % larger",
                            fmt::join(names_of_fast_codecs(), ", ")));
   app.add_flag("-2", level_two, "the usual compression level (default)");
   app.add_flag("-3", options.high_ratio, "a higher ratio, slower; the bytes are the same on every backend");
@@ -288,26 +294,38 @@ std::variant<Options, ExitCode> parse_options(int argc, char** argv, const Progr
     if (decompress || test || list || bench || measure_rates || range_option->count() != 0)
       return usage(fmt::format("{} is for compression", name));
     if (!block_flags.empty() || options.reproducible || options.high_ratio || options.fast || content_size ||
-        no_content_size || frame_crc || no_frame_crc) {
+        no_content_size || frame_crc || no_frame_crc || options.seekable) {
       return usage(fmt::format(
-          "-B, --reproducible, -1, -3, --[no-]content-size and --[no-]frame-crc are for a codec that --codec names, "
-          "not for {}",
+          "-B, --reproducible, -1, -3, --seekable, --[no-]content-size and --[no-]frame-crc are for a codec that "
+          "--codec names, not for {}",
           name));
     }
     options.chooses = is_auto ? Chooses::by_statistics : trial == "ratio" ? Chooses::by_ratio : Chooses::by_speed;
   }
-  if (codec != "lz4") {
+  const bool has_frame_flags = content_size || no_content_size || frame_crc || no_frame_crc;
+  if (codec == row_of(format::FileFormat::zstd).name) {
+    options.format = format::FileFormat::zstd;
+    if (!block_flags.empty() || options.reproducible)
+      return usage(fmt::format("-B and --reproducible are for lz4, not for {}", codec));
+    if (options.backend == "cuda" || options.backend == "emulator")
+      return usage(fmt::format("--backend {} has no {}: it is coded on the CPU", options.backend, codec));
+  } else if (codec != row_of(format::FileFormat::lz4).name) {
     const auto coding = format::parse_ptz_coding(codec);
+    if (format::find_ptz_codec(codec.substr(0, codec.find(':'))) == nullptr)
+      return usage(fmt::format("--codec: expected lz4, zstd, {}, found '{}'", format::ptz_codec_names(), codec));
     if (!coding) return usage(fmt::format("--codec: {}", coding.error().what));
+    options.format = format::FileFormat::ptz;
     options.codec = *coding;
-    if (!block_flags.empty() || options.reproducible || options.high_ratio || content_size || no_content_size ||
-        frame_crc || no_frame_crc) {
+    if (!block_flags.empty() || options.reproducible || options.high_ratio || has_frame_flags) {
       return usage(fmt::format(
           "-B, --reproducible, -3, --[no-]content-size and --[no-]frame-crc are for lz4, not for {}", codec));
     }
     if (options.fast && !format::row_of(*options.codec).has_match_search())
       return usage(fmt::format("-1 is not for {}, which has one speed", codec));
   }
+  if (options.seekable && options.format != format::FileFormat::zstd) return usage("--seekable is for --codec zstd");
+  if (options.seekable && no_content_size)
+    return usage("--seekable and --no-content-size exclude each other: its frames say their sizes");
   options.content_size = !no_content_size;
   options.content_checksum = !no_frame_crc;
   options.verbosity = 1 + verbose - quiet;
@@ -325,7 +343,8 @@ std::variant<Options, ExitCode> parse_options(int argc, char** argv, const Progr
   if (to_stdout) options.output = "-";
   const bool writes = !test && !list && !bench && !measure_rates;
   if (!writes && options.output) return usage("-t, -b and --list write no output");
-  if (bench && options.codec) return usage(fmt::format("-b measures LZ4 and not {}: leave --codec away", codec));
+  if (bench && options.format != format::FileFormat::lz4)
+    return usage(fmt::format("-b measures LZ4 and not {}: leave --codec away", codec));
   if (writes && !multiple && names.size() == 2 && !options.output) {
     options.output = names[1];
     names.pop_back();
@@ -386,20 +405,25 @@ std::variant<Options, ExitCode> parse_options(int argc, char** argv, const Progr
                                                                                          : Mode::compress;
   if (options.chooses != Chooses::named && options.mode != Mode::compress)
     return usage(fmt::format("--auto and --trial are for compression: add -z to compress {}", options.inputs.front()));
+  if (options.seekable && options.mode != Mode::compress) return usage("--seekable is for compression");
   if (options.sparse && options.mode != Mode::decompress) {
     return usage("--sparse and --no-sparse are for decompression");
   }
   return options;
 }
 
-Result<std::string> output_path(const Options& options, const std::string& input,
-                                const std::optional<format::PtzCoding>& codec) {
+Result<std::string> output_path(const Options& options, const std::string& input, format::FileFormat format) {
   if (options.output) return *options.output;
-  if (options.mode == Mode::compress) return input + std::string(codec ? kPtzSuffix : kLz4Suffix);
-  for (const std::string_view suffix : {kLz4Suffix, kPtzSuffix}) {
-    if (input.ends_with(suffix) && input.size() > suffix.size()) return input.substr(0, input.size() - suffix.size());
-  }
-  return fail("expected a name that ends in .lz4 or .ptz", input, "name the output with -o, or use -c");
+  if (options.mode == Mode::compress) return input + std::string(row_of(format).suffix);
+  if (const auto found = format::format_of_name(input))
+    return input.substr(0, input.size() - row_of(*found).suffix.size());
+  return fail("expected a name that ends in " + format::file_suffixes(), input, "name the output with -o, or use -c");
+}
+
+format::FileFormat format_of_input(format::Bytes first, const std::string& name) {
+  const auto found = format::format_of_bytes(first);
+  if (found && *found != format::FileFormat::lz4) return *found;
+  return format::format_of_name(name).value_or(format::FileFormat::lz4);
 }
 
 }  // namespace ptxkit::pack

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "runtime/codec/format/codecs.hpp"
+#include "runtime/codec/format/file_format.hpp"
 #include "runtime/codec/select_backend.hpp"
 #include "support/sandbox.hpp"
 
@@ -22,9 +23,6 @@ enum ExitCode : int { kOk = 0, kFailed = 1, kUsage = 2 };
 
 // What decides about the codec: --codec; --auto; --trial=ratio; --trial=speed.
 enum class Chooses { named, by_statistics, by_ratio, by_speed };
-
-// What names of compressed files end in.
-constexpr std::string_view kLz4Suffix = ".lz4", kPtzSuffix = ".ptz";
 
 // What the program takes before any data, threads included; the rest of --memory is for data.
 constexpr uint64_t kProgramBytes = 14u << 20;
@@ -62,22 +60,28 @@ struct Options {
   std::vector<int> devices = {0};    // empty: all there are
   std::optional<std::string> trace;  // file for the time line
   bool reproducible = false, high_ratio = false;
-  bool fast = false;                       // of the codecs of LZ77 in .ptz
-  std::optional<format::PtzCoding> codec;  // empty: LZ4 frames
-  Chooses chooses = Chooses::named;        // other values: a codec for each input, and `codec` is empty
+  bool fast = false;  // of the codecs of LZ77 in .ptz
+  // What --codec names. Of decompression, lz4 means whatever the input is.
+  format::FileFormat format = format::FileFormat::lz4;
+  std::optional<format::PtzCoding> codec;  // of FileFormat::ptz
+  Chooses chooses = Chooses::named;        // other values: a codec for each input; `format` is lz4
+  bool seekable = false;                   // of Zstandard: frames and a table of them
   std::string sandbox = std::string(kSandboxAuto);
 };
 
-// Where the output of `input` goes; "-" is standard output. `codec`: of compression; empty: LZ4 frames.
-Result<std::string> output_path(const Options& options, const std::string& input,
-                                const std::optional<format::PtzCoding>& codec);
+// Where the output of `input` goes; "-" is standard output. `format`: of compression.
+Result<std::string> output_path(const Options& options, const std::string& input, format::FileFormat format);
+
+// The format of an input to be read: by its first 16 bytes, otherwise by its name, otherwise LZ4.
+format::FileFormat format_of_input(format::Bytes first, const std::string& name);
 
 // What the command line says of the program itself.
 struct Program {
   const char* name = "ptx-pack";
   const char* description =
       "Compresses files to standard LZ4 frames and back, on the CPU, on a GPU or on the PTX emulator.\n"
-      "`lz4` reads what this program writes, and this program reads what `lz4` writes.";
+      "`lz4` reads what this program writes, and this program reads what `lz4` writes. With --codec zstd the\n"
+      "same holds for `zstd`.";
   const char* devices = "0";  // --device, where it is not given
   const char* devices_help = "which GPU, counted from 0 (default); several, as in 0,1, or all work together";
 };

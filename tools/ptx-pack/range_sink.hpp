@@ -24,9 +24,11 @@ class RangeSink final : public format::ByteSink {
   }
 
   std::stop_token stop_token() const { return stop_.get_token(); }
-  // Whether the whole range has been passed on.
-  bool is_complete() const {
-    return at_ >= range_.end || (range_.end == std::numeric_limits<uint64_t>::max() && at_ > range_.begin);
+  // Whether the end of the range has been reached. An open range ends with the stream.
+  bool is_complete() const { return at_ >= range_.end; }
+  // Whether a stream that has ended held the range.
+  bool holds_range() const {
+    return is_complete() || (range_.end == std::numeric_limits<uint64_t>::max() && at_ > range_.begin);
   }
 
  private:

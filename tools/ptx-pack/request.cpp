@@ -44,10 +44,15 @@ unsigned thread_count(const Options& options) {
 
 codec::GpuWork gpu_work(const Options& options, const std::vector<std::string>& inputs) {
   if (options.chooses != Chooses::named) return {true, true};
-  if (options.mode == Mode::compress) return {!options.codec, options.codec.has_value()};
-  const auto is_ptz = [](const std::string& name) { return name.ends_with(kPtzSuffix); };
-  return {!std::all_of(inputs.begin(), inputs.end(), is_ptz),
-          options.codec.has_value() || std::any_of(inputs.begin(), inputs.end(), is_ptz)};
+  using format::FileFormat;
+  if (options.mode == Mode::compress || options.format != FileFormat::lz4)
+    return {options.format == FileFormat::lz4, options.format == FileFormat::ptz};
+  const auto any_is = [&](FileFormat wanted) {
+    return std::ranges::any_of(inputs, [&](const std::string& name) {
+      return format::format_of_name(name).value_or(FileFormat::lz4) == wanted;
+    });
+  };
+  return {any_is(FileFormat::lz4), any_is(FileFormat::ptz)};
 }
 
 codec::BackendRequest request_of(const Options& options, const std::vector<std::string>& inputs) {

@@ -12,11 +12,13 @@ constexpr size_t kLeastPieceBytes = 16u << 10;
 
 }  // namespace
 
-void BackgroundHash::Ticket::wait() {
-  if (BackgroundHash* const of = std::exchange(of_, nullptr)) of->wait_until(end_bytes_);
+template <class Hash>
+void BackgroundHashOf<Hash>::Ticket::wait() {
+  if (BackgroundHashOf* const of = std::exchange(of_, nullptr)) of->wait_until(end_bytes_);
 }
 
-BackgroundHash::~BackgroundHash() {
+template <class Hash>
+BackgroundHashOf<Hash>::~BackgroundHashOf() {
   {
     std::lock_guard lock(mutex_);
     stopping_ = true;
@@ -25,7 +27,8 @@ BackgroundHash::~BackgroundHash() {
   if (thread_) thread_->join();
 }
 
-BackgroundHash::Ticket BackgroundHash::update(Bytes bytes) {
+template <class Hash>
+typename BackgroundHashOf<Hash>::Ticket BackgroundHashOf<Hash>::update(Bytes bytes) {
   std::unique_lock lock(mutex_);
   const bool is_idle = shown_bytes_ == hashed_bytes_;
   shown_bytes_ += bytes.size();
@@ -50,22 +53,26 @@ BackgroundHash::Ticket BackgroundHash::update(Bytes bytes) {
   return ticket;
 }
 
-uint32_t BackgroundHash::value() {
+template <class Hash>
+decltype(std::declval<const Hash&>().value()) BackgroundHashOf<Hash>::value() {
   wait_until(shown_bytes_);
   return hash_.value();
 }
 
-void BackgroundHash::reset() {
+template <class Hash>
+void BackgroundHashOf<Hash>::reset() {
   wait_until(shown_bytes_);
   hash_.reset();
 }
 
-void BackgroundHash::wait_until(uint64_t end_bytes) {
+template <class Hash>
+void BackgroundHashOf<Hash>::wait_until(uint64_t end_bytes) {
   std::unique_lock lock(mutex_);
   changed_.wait(lock, [&] { return hashed_bytes_ >= end_bytes; });
 }
 
-void BackgroundHash::work() {
+template <class Hash>
+void BackgroundHashOf<Hash>::work() {
   std::unique_lock lock(mutex_);
   for (;;) {
     changed_.wait(lock, [this] { return stopping_ || !pieces_.empty(); });
@@ -79,5 +86,8 @@ void BackgroundHash::work() {
     changed_.notify_all();
   }
 }
+
+template class BackgroundHashOf<ContentHash>;
+template class BackgroundHashOf<PtzChecksum>;
 
 }  // namespace ptxkit::format

@@ -1,5 +1,5 @@
-// Computes the content checksum on a thread of its own. XXH32 is one chain of multiplications that cannot be split over
-// cores, so a stream whose reader or writer computed it would take the sum of both times.
+// Computes the content checksum on a thread of its own. XXH32 and XXH64 are chains of multiplications that cannot be
+// split over cores, so a stream whose reader or writer computed it would take the sum of both times.
 //
 // update() receives bytes in the order of the stream; the thread hashes them later. They must stay unchanged until
 // their ticket has been waited for. Small pieces are hashed immediately, and a short stream starts no thread. Where the
@@ -15,10 +15,12 @@
 #include <utility>
 
 #include "runtime/codec/format/lz4_frame.hpp"
+#include "runtime/codec/format/ptz.hpp"
 
 namespace ptxkit::format {
 
-class BackgroundHash {
+template <class Hash>
+class BackgroundHashOf {
  public:
   // The destructor waits: declare a ticket after the bytes that it covers.
   class Ticket {
@@ -38,22 +40,22 @@ class BackgroundHash {
     void wait();
 
    private:
-    friend class BackgroundHash;
-    Ticket(BackgroundHash* of, uint64_t end_bytes) : of_(of), end_bytes_(end_bytes) {}
+    friend class BackgroundHashOf;
+    Ticket(BackgroundHashOf* of, uint64_t end_bytes) : of_(of), end_bytes_(end_bytes) {}
 
-    BackgroundHash* of_ = nullptr;
+    BackgroundHashOf* of_ = nullptr;
     uint64_t end_bytes_ = 0;
   };
 
-  BackgroundHash() = default;
-  ~BackgroundHash();
-  BackgroundHash(const BackgroundHash&) = delete;
-  BackgroundHash& operator=(const BackgroundHash&) = delete;
+  BackgroundHashOf() = default;
+  ~BackgroundHashOf();
+  BackgroundHashOf(const BackgroundHashOf&) = delete;
+  BackgroundHashOf& operator=(const BackgroundHashOf&) = delete;
 
   // Only one thread at a time may call these. Any thread may wait for a ticket.
   [[nodiscard]] Ticket update(Bytes bytes);
-  uint32_t value();  // waits for all bytes passed so far
-  void reset();      // waits likewise, and starts a new checksum
+  decltype(std::declval<const Hash&>().value()) value();  // waits for all bytes passed so far
+  void reset();                                           // waits likewise, and starts a new checksum
 
  private:
   void work();
@@ -64,8 +66,13 @@ class BackgroundHash {
   std::deque<Bytes> pieces_;  // adjacent pieces are merged
   uint64_t shown_bytes_ = 0, hashed_bytes_ = 0;
   bool stopping_ = false, is_alone_ = false;  // is_alone_: the system had no thread
-  ContentHash hash_;                          // used by the thread while shown_bytes_ != hashed_bytes_
+  Hash hash_;                                 // used by the thread while shown_bytes_ != hashed_bytes_
   std::optional<std::thread> thread_;
 };
+
+using BackgroundHash = BackgroundHashOf<ContentHash>;    // XXH32, of LZ4 frames
+using BackgroundHash64 = BackgroundHashOf<PtzChecksum>;  // XXH64, of Zstandard frames
+extern template class BackgroundHashOf<ContentHash>;
+extern template class BackgroundHashOf<PtzChecksum>;
 
 }  // namespace ptxkit::format

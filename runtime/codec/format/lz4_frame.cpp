@@ -7,18 +7,10 @@
 #define XXH_STATIC_LINKING_ONLY  // the size of XXH32_state_t
 #include <xxhash.h>
 
+#include "runtime/codec/format/little_endian.hpp"
 #include "support/check.hpp"
 
 namespace ptxkit::format {
-namespace {
-
-template <class T>
-void append_little_endian(T value, std::vector<uint8_t>& out) {
-  for (unsigned byte = 0; byte < sizeof(T); ++byte) out.push_back(static_cast<uint8_t>(value >> (8 * byte)));
-}
-
-}  // namespace
-
 Result<void> check_writable(const FrameHeader& header) {
   if (header.legacy) return fail("legacy frames are read, never written", "the frame's header");
   if (header.block_size_id < kSmallestBlockSizeId || header.block_size_id > kLargestBlockSizeId) {

@@ -19,6 +19,9 @@ constexpr uint32_t kFrameMagic = 0x184D2204;
 constexpr uint32_t kLegacyMagic = 0x184C2102;
 constexpr uint32_t kSkippableMagicFirst = 0x184D2A50;  // ... to 0x184D2A5F
 constexpr uint32_t kSkippableMagicCount = 16;
+constexpr bool is_skippable(uint32_t magic) {
+  return magic >= kSkippableMagicFirst && magic < kSkippableMagicFirst + kSkippableMagicCount;
+}
 constexpr uint32_t kStoredBit = 0x80000000;
 constexpr uint32_t kLegacyBlockBytes = 8u << 20;
 constexpr uint32_t kHistoryBytes = 64u << 10;  // the largest offset of a linked block

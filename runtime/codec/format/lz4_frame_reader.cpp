@@ -9,6 +9,8 @@
 
 #include <fmt/format.h>
 
+#include "runtime/codec/format/little_endian.hpp"
+
 namespace ptxkit::format {
 namespace {
 
@@ -18,16 +20,6 @@ constexpr size_t kReadAheadBytes = 16 << 10;
 // Worst-case size of the LZ4 block of `raw_bytes` bytes, as in lz4.h.
 constexpr uint32_t worst_block_bytes(uint32_t raw_bytes) { return raw_bytes + raw_bytes / 255 + 16; }
 
-template <class T>
-T load_little_endian(Bytes bytes) {
-  T value = 0;
-  for (unsigned byte = 0; byte < sizeof(T); ++byte) value |= static_cast<T>(static_cast<T>(bytes[byte]) << (8 * byte));
-  return value;
-}
-
-bool is_skippable(uint32_t magic) {
-  return magic >= kSkippableMagicFirst && magic < kSkippableMagicFirst + kSkippableMagicCount;
-}
 bool is_known_magic(uint32_t magic) { return magic == kFrameMagic || magic == kLegacyMagic || is_skippable(magic); }
 
 }  // namespace

@@ -12,13 +12,12 @@ class PeekedSource final : public ByteSource {
  public:
   explicit PeekedSource(ByteSource& from) : from_(from) {}
 
-  // The first four bytes as a little-endian number; 0 if there are fewer. Call it once, before any read.
-  Result<uint32_t> magic() {
+  // The first 16 bytes, or all of fewer. Call it once, before any read.
+  Result<Bytes> first() {
     const auto got = from_.read(first_);
     if (!got) return tl::unexpected(got.error());
     left_ = Bytes(first_).first(*got);
-    if (*got < first_.size()) return 0;
-    return first_[0] | uint32_t{first_[1]} << 8 | uint32_t{first_[2]} << 16 | uint32_t{first_[3]} << 24;
+    return left_;
   }
 
   Result<size_t> read(MutableBytes into) override { return read_some(into, into.size()); }
@@ -37,7 +36,7 @@ class PeekedSource final : public ByteSource {
 
  private:
   ByteSource& from_;
-  std::array<uint8_t, 4> first_{};
+  std::array<uint8_t, 16> first_{};
   Bytes left_;  // of first_, not yet read
 };
 

@@ -87,6 +87,7 @@ PtzChecksum::PtzChecksum() : state_(XXH64_createState()) {
   XXH64_reset(static_cast<XXH64_state_t*>(state_), 0);
 }
 PtzChecksum::~PtzChecksum() { XXH64_freeState(static_cast<XXH64_state_t*>(state_)); }
+void PtzChecksum::reset() { XXH64_reset(static_cast<XXH64_state_t*>(state_), 0); }
 void PtzChecksum::update(Bytes bytes) {
   if (!bytes.empty()) XXH64_update(static_cast<XXH64_state_t*>(state_), bytes.data(), bytes.size());
 }

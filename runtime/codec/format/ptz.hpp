@@ -44,6 +44,7 @@ class PtzChecksum {
   ~PtzChecksum();
   PtzChecksum(const PtzChecksum&) = delete;
   PtzChecksum& operator=(const PtzChecksum&) = delete;
+  void reset();
   void update(Bytes bytes);
   uint64_t value() const;
 

@@ -19,6 +19,26 @@ BatchPlan plan_batches(uint64_t preferred_bytes, uint64_t block_bytes, const Bat
   return plan;
 }
 
+Result<CodedPlan> plan_coded_batches(const CodedBlocks& blocks, const scheduler::Ledger& memory, unsigned prefetch) {
+  const uint64_t depth = std::min(prefetch, kMostPrefetch) + 1, budget = memory.budget_bytes();
+  CodedPlan plan{.block_count = blocks.preferred_count};
+  if (budget != scheduler::Ledger::kUnlimited) {
+    const uint64_t rest = budget - std::min(budget, blocks.fixed_bytes), each = depth * blocks.each_bytes;
+    const uint64_t all_work = blocks.coded_at_a_time * blocks.coding_bytes;
+    const uint64_t fitting = rest > all_work + blocks.coded_at_a_time * each ? (rest - all_work) / each
+                                                                             : rest / (blocks.coding_bytes + each);
+    plan.block_count = std::clamp<uint64_t>(fitting, 1, plan.block_count);
+  }
+  plan.batch_bytes = plan.block_count * blocks.each_bytes;
+  plan.fixed_bytes = blocks.fixed_bytes + std::min(plan.block_count, blocks.coded_at_a_time) * blocks.coding_bytes;
+  if (plan.fixed_bytes < budget)
+    plan.depth = scheduler::max_in_flight(budget - plan.fixed_bytes, plan.batch_bytes, static_cast<unsigned>(depth));
+  if (plan.depth != 0) return plan;
+  return fail(fmt::format("a block of {} bytes needs {} bytes of memory, the budget is {}", blocks.block_bytes,
+                          plan.fixed_bytes + plan.batch_bytes, budget),
+              {}, "raise the budget, or take a codec with smaller blocks");
+}
+
 tl::unexpected<Error> no_room_for_a_block(uint64_t block_bytes, uint64_t needed_bytes,
                                           const scheduler::Ledger& memory) {
   return fail(fmt::format("a block of {} bytes needs {} bytes of memory, the budget is {}", block_bytes, needed_bytes,

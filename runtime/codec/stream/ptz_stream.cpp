@@ -66,39 +66,23 @@ struct PtzPlan {
   uint64_t table_bytes = 0;
 };
 
-// Plans as many blocks for a batch as keep the coder busy, or as the budget holds. Each block takes its raw and stored
-// form in every batch, and `coding_bytes` while it is coded in host memory. Where not even one block fits in each
-// batch, the number of batches shrinks.
+// Each block takes its raw and stored form in every batch, and `coding_bytes` while it is coded in host memory.
 Result<PtzPlan> plan(const PtzHeader& header, BlockCoder& coder, const StreamLimits& limits, scheduler::Ledger& memory,
                      uint64_t coding_bytes) {
-  const uint64_t block_bytes = uint64_t{1} << header.block_bits, each_bytes = 2 * block_bytes + sizeof(Job);
-  const uint64_t depth = std::min(limits.prefetch, kMostPrefetch) + 1, in_host_memory = coder.blocks_in_host_memory();
-  if (in_host_memory == 0) coding_bytes = 0;
-  uint64_t count = coder.batch_blocks(header.coding, block_bytes);
-  PtzPlan plan{.block_count = 0,
-               .limits = {memory, 0, 0, limits.stop, 0, limits.trace},
-               .table_bytes = scheduler::Ledger::kUnlimited};
-  uint64_t table_bytes = 0;
-  if (memory.budget_bytes() != scheduler::Ledger::kUnlimited) {
-    plan.table_bytes = table_bytes = memory.budget_bytes() / kTableShare;
-    const uint64_t rest = memory.budget_bytes() - table_bytes;
-    const uint64_t all_work = in_host_memory * coding_bytes;
-    const uint64_t fitting = rest > all_work + in_host_memory * depth * each_bytes
-                                 ? (rest - all_work) / (depth * each_bytes)
-                                 : rest / (coding_bytes + depth * each_bytes);
-    count = std::clamp<uint64_t>(fitting, 1, count);
-  }
-  plan.block_count = count;
-  plan.limits.batch_bytes = count * each_bytes;
-  plan.limits.fixed_bytes = table_bytes + std::min(count, in_host_memory) * coding_bytes;
-  if (plan.limits.fixed_bytes < memory.budget_bytes()) {
-    plan.limits.depth = scheduler::max_in_flight(memory.budget_bytes() - plan.limits.fixed_bytes,
-                                                 plan.limits.batch_bytes, static_cast<unsigned>(depth));
-  }
-  if (plan.limits.depth != 0) return plan;
-  return fail(fmt::format("a block of {} bytes needs {} bytes of memory, the budget is {}", block_bytes,
-                          plan.limits.fixed_bytes + plan.limits.batch_bytes, memory.budget_bytes()),
-              {}, "raise the budget, or take a codec with smaller blocks");
+  const uint64_t block_bytes = uint64_t{1} << header.block_bits, in_host_memory = coder.blocks_in_host_memory();
+  const bool is_bounded = memory.budget_bytes() != scheduler::Ledger::kUnlimited;
+  const uint64_t table_bytes = is_bounded ? memory.budget_bytes() / kTableShare : 0;
+  const auto planned = plan_coded_batches({.preferred_count = coder.batch_blocks(header.coding, block_bytes),
+                                           .block_bytes = block_bytes,
+                                           .each_bytes = 2 * block_bytes + sizeof(Job),
+                                           .coding_bytes = in_host_memory == 0 ? 0 : coding_bytes,
+                                           .coded_at_a_time = in_host_memory,
+                                           .fixed_bytes = table_bytes},
+                                          memory, limits.prefetch);
+  if (!planned) return tl::unexpected(planned.error());
+  return PtzPlan{planned->block_count,
+                 {memory, planned->batch_bytes, planned->depth, limits.stop, planned->fixed_bytes, limits.trace},
+                 is_bounded ? table_bytes : scheduler::Ledger::kUnlimited};
 }
 
 Result<void> encode_all(std::span<Job> jobs, const PtzHeader& header, Executor& executor, BlockCoder& coder,

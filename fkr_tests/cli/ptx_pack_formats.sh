@@ -1,0 +1,191 @@
+#!/usr/bin/env bash
+# Tests the formats that ptx-pack shares with other programs: flags, errors, damage, and agreement with these programs in
+# both directions. usage: ptx_pack_formats.sh PROGRAM SECTION
+# Exit: 0 passed, 1 failed, 77 skipped (something the section needs is absent).
+set -u
+pack=$1 section=$2
+source_folder=$(cd "$(dirname "${BASH_SOURCE[0]}")/../.." && pwd)
+corpus=${PTXKIT_CORPUS:-$source_folder/../shared/corpus}
+work=$(mktemp -d) && trap 'rm -rf "$work"' EXIT && cd "$work"
+. "$source_folder/fkr_tests/cli/pack_common.sh"
+
+need() { command -v "$1" >/dev/null || { echo "SKIPPED: no $1 program (Debian package $2)"; exit 77; }; }
+# Sizes around those at which blocks and ranges begin.
+awkward_sizes="0 1 2 3 4 7 8 255 256 257 65535 65536 65791 65792 131071 131072 131073 524287 524288 524289 1048576 1500001"
+# slice SIZE: as many bytes of ./input in ./raw.
+slice() { head -c "$1" input >raw; }
+# damage FILE OFFSET: changes the byte.
+damage() {
+  local byte; byte=$(od -An -tu1 -j "$2" -N1 "$1")
+  printf "$(printf '\\x%02x' $((byte ^ 0x41)))" | dd of="$1" bs=1 seek="$2" conv=notrunc status=none
+}
+
+# Three million bytes: six ranges, 23 blocks.
+make_three_million() { make_input; seq 1 120000 | head -c $((3000000 - $(stat -c %s input))) >>input; }
+
+section_zstd() {
+  make_three_million
+  expect 0 "$pack" --codec zstd input; silent; present input.zst
+  mv input.zst a.zst
+  expect 0 "$pack" -z --codec zstd -c input; same out a.zst
+  expect 0 "$pack" -d a.zst; same a input
+  expect 0 "$pack" -f a.zst; same a input  # .zst means decompress
+  cp a.zst other; expect 0 "$pack" -dc other; same out input  # so does the magic number
+  expect 0 "$pack" -dc <a.zst; same out input
+  expect 0 "$pack" -t a.zst; silent
+  expect 0 "$pack" -tvv a.zst; says "a.zst -> no errors"; says "libzstd"; says "1 frame, 23 blocks"
+  expect 0 "$pack" --list a.zst; lists a.zst 1 0 zstd 23 content "$(stat -c %s a.zst)" 3000000
+  expect 0 "$pack" --list -v a.zst
+  for flags in -T1 -T2 -T7 "-T16 --memory 24M" "--prefetch 0" "--backend cpu" "--policy cpu" "--policy gpu"; do
+    # shellcheck disable=SC2086
+    expect 0 "$pack" --codec zstd $flags -c input; same out a.zst
+    # shellcheck disable=SC2086
+    expect 0 "$pack" -d $flags -c a.zst; same out input
+  done
+  expect 0 "$pack" --codec zstd -2 -c input; same out a.zst
+  for level in 1 3; do expect 0 "$pack" --codec zstd -$level -c input; cmp -s out a.zst && fail "-$level changed nothing"; "$pack" -dc <out | cmp -s - input || fail "-$level"; done
+  expect 0 "$pack" --codec zstd -c <input; same out a.zst  # its size is known
+  cat input | "$pack" --codec zstd -c >piped; cat input | "$pack" -T5 --codec zstd -c | cmp -s - piped || fail "threads change the bytes"
+  expect 0 "$pack" -dc piped; same out input; expect 0 "$pack" --list piped; lists piped 1 0 zstd 24 content "$(stat -c %s piped)" - - piped
+  expect 0 "$pack" --codec zstd --no-frame-crc -c input; [ "$(stat -c %s out)" = $(($(stat -c %s a.zst) - 4)) ] || fail "a checksum has 4 bytes"
+  "$pack" -dc <out | cmp -s - input || fail "without a checksum"
+  expect 0 "$pack" --codec zstd --no-content-size -c input; "$pack" -dc <out | cmp -s - input || fail "without a size"; same out piped
+  expect 0 "$pack" --codec zstd --verify --rm input -o v.zst; absent input; expect 0 "$pack" -d --rm v.zst -o input; absent v.zst; same a input
+  mkdir -p t/u; cp input t/x; cp input t/u/y; expect 0 "$pack" --codec zstd -r --rm t; present t/x.zst t/u/y.zst; absent t/x t/u/y
+  expect 0 "$pack" -d -r --rm t; same t/x input; same t/u/y input; absent t/x.zst t/u/y.zst
+  expect 0 "$pack" --codec zstd -m input t/x; present input.zst t/x.zst; cat input.zst t/x.zst input.zst >three.zst
+  expect 0 "$pack" -dc three.zst; cat input input input | cmp -s - out || fail "three frames"
+  : >empty; expect 0 "$pack" --codec zstd empty; expect 0 "$pack" -dc empty.zst; [ ! -s out ] || fail "an empty file"
+  # The seekable format: a range reads its frames only.
+  expect 0 "$pack" --codec zstd --seekable -c input; cp out s.zst; expect 0 "$pack" -T1 --memory 24M --codec zstd --seekable -c input; same out s.zst
+  cat input | "$pack" --codec zstd --seekable -c | cmp -s - s.zst || fail "a pipe changes the bytes"
+  expect 0 "$pack" -dc s.zst; same out input; expect 0 "$pack" --list s.zst; lists s.zst 6 1 zstd 23 content
+  for file in a.zst s.zst; do
+    for range in 0:1 524287:524289 1234567: :10 2999999:3000000 0:3000000 :; do
+      begin=${range%:*} end=${range#*:}
+      expect 0 "$pack" --range "$range" $file
+      tail -c +$((${begin:-0} + 1)) input | head -c $((${end:-3000000} - ${begin:-0})) | cmp -s - out || fail "range $range of $file"
+    done
+    expect 1 "$pack" --range 0:3000001 $file -o none; says "$file: the range begins or ends beyond the 3000000 bytes"; absent none
+    expect 1 "$pack" --range 3000000: $file -o none; says "beyond the 3000000 bytes"; absent none
+  done
+  cp s.zst bad.zst; damage bad.zst 600  # in the first frame
+  expect 0 "$pack" --range 2000000:2000100 bad.zst; tail -c +2000001 input | head -c 100 | cmp -s - out || fail "range behind the damage"
+  expect 1 "$pack" --range 0:10 bad.zst -o none; says "bad.zst, frame 0"; absent none
+  cp s.zst bad.zst; damage bad.zst $(($(stat -c %s bad.zst) - 13))  # the table's raw size of the last frame
+  expect 1 "$pack" --range 2800000: bad.zst -o none; says "frame 5 has 378560 bytes, the seek table says"; says "decompress the whole file"; absent none
+  expect 0 "$pack" -t bad.zst
+  cp s.zst bad.zst; damage bad.zst $(($(stat -c %s bad.zst) - 53))  # of the first frame
+  expect 1 "$pack" --range 2800000:2900000 bad.zst -o none; says "frame 0 has 524288 bytes, the seek table says"; absent none
+  expect 0 "$pack" -t bad.zst
+  cp s.zst bad.zst; damage bad.zst $(($(stat -c %s bad.zst) - 17))  # its stored size
+  expect 1 "$pack" --range 5:6 bad.zst -o none; says "the seek table is damaged: its frames have"
+  cp s.zst bad.zst; damage bad.zst $(($(stat -c %s bad.zst) - 7))
+  expect 1 "$pack" --range 5:6 bad.zst -o none; says "the seek table is damaged: "; says "do not fit a file of"
+  # What is not there is refused.
+  expect 2 "$pack" --codec zstd -B4 input; says "-B and --reproducible are for lz4, not for zstd"
+  expect 2 "$pack" --codec zstd --reproducible input; says "not for zstd"
+  expect 2 "$pack" --codec zstd --backend emulator input; says "--backend emulator has no zstd"
+  expect 1 "$pack" --backend emulator -t a.zst; says "the backend emulator has no zstd"
+  expect 2 "$pack" --codec zstd -b input; says "-b measures LZ4 and not zstd"
+  expect 2 "$pack" --codec zstd -1 -3 input; says "-3 and -1 or -2 exclude each other"
+  expect 2 "$pack" --seekable input; says "--seekable is for --codec zstd"
+  expect 2 "$pack" --codec zstd --seekable -d a.zst; says "--seekable is for compression"
+  expect 2 "$pack" --codec zstd --seekable --no-content-size input; says "exclude each other"
+  expect 2 "$pack" --codec zst input; says "--codec: expected lz4, zstd, lzr, lzf, deflate-like, bbw, found 'zst'"
+  expect 2 "$pack" --auto --seekable input; says "are for a codec that --codec names"
+  expect 1 "$pack" --codec zstd -t input; says "input, frame 0, byte 0: not a Zstandard frame: expected the magic number 0xfd2fb528"
+  expect 0 "$pack" --list-codecs; prints "zstd           .zst"
+  expect 0 "$pack" --codec zstd --policy gpu -v -c input; says "using the CPU: there are no kernels for zstd"
+}
+
+section_zstd_corrupt() {
+  make_three_million
+  "$pack" -q --codec zstd input -o a.zst; size=$(stat -c %s a.zst)
+  for length in 0 1 3 4 5 9 10 13 100 70000 $((size - 5)) $((size - 4)) $((size - 1)); do
+    head -c "$length" a.zst >cut.zst
+    expect 1 "$pack" -d cut.zst; says "cut.zst, frame 0"; says "truncated"; absent cut
+  done
+  for at in 0 4 7 9 10 11 13 5000 200000 $((size / 2)) $((size - 1)); do
+    cp a.zst bad.zst; damage bad.zst "$at"
+    expect 1 "$pack" -t bad.zst; says "bad.zst, frame 0"
+    expect 1 "$pack" -d bad.zst; absent bad
+  done
+  says "checksum mismatch"
+  cat a.zst a.zst >b.zst; damage b.zst $((size + 13))  # where the literals begin
+  expect 1 "$pack" -t b.zst; says "b.zst, frame 1, block 0, byte $((size + 10)): corrupt block: "
+  cat a.zst <(echo garbage) >tail.zst
+  expect 1 "$pack" -t tail.zst; says "frame 1, byte $size: not a Zstandard frame"; says "remove what follows the last frame"
+  # A range that is open at its end is not there if the end is not.
+  head -c $((size - 100)) a.zst >cut.zst
+  expect 1 "$pack" --range 5: cut.zst -o none; says "truncated"; absent none
+  "$pack" -q input -o a.lz4; head -c 500000 a.lz4 >cut.lz4
+  expect 1 "$pack" --range 5: cut.lz4 -o none; says "truncated"; absent none
+  # A reserved bit, a window beyond the limit, a dictionary, a reserved block, a block that is too long.
+  printf '\x28\xb5\x2f\xfd\x08\x58\x01\x00\x00' >h.zst; expect 1 "$pack" -t h.zst; says "h.zst, frame 0, byte 4: a reserved bit"
+  printf '\x28\xb5\x2f\xfd\x00\x89\x01\x00\x00' >h.zst; expect 1 "$pack" -t h.zst; says "a window of 150994944 bytes, expected at most 134217728"
+  printf '\x28\xb5\x2f\xfd\x02\x58\x34\x12\x01\x00\x00' >h.zst; expect 1 "$pack" -t h.zst; says "the frame needs the dictionary 0x1234"
+  printf '\x28\xb5\x2f\xfd\x00\x58\x07\x00\x00' >h.zst; expect 1 "$pack" -t h.zst; says "frame 0, block 0, byte 6: a block of the reserved kind 3"
+  printf '\x28\xb5\x2f\xfd\x00\x58\x03\x00\x20a' >h.zst; expect 1 "$pack" -t h.zst; says "a block of 262144 bytes, expected at most 131072"
+  printf '\x28\xb5\x2f\xfd\x00\x58\x01\x00\x00' >h.zst; expect 0 "$pack" -dc h.zst; [ ! -s out ] || fail "an empty frame"
+  printf '\x28\xb5\x2f\xfd\x60\x00\x02\x02\x00\x10a' >h.zst; expect 1 "$pack" -t h.zst; says "a block of 131072 bytes, expected at most 768"
+  # A bomb: a frame of repeated bytes claims less than it holds.
+  python3 -c 'import sys; sys.stdout.buffer.write(b"\x28\xb5\x2f\xfd\x00\x58" + b"\x02\x00\x10a" * 100000 + b"\x01\x00\x00")' >bomb.zst
+  expect 0 "$pack" -t --memory 24M bomb.zst; "$pack" -dc --memory 24M bomb.zst | wc -c | grep -qx 13107200000 || fail "the content of the bomb"
+}
+
+section_zstd_interop() {
+  need zstd zstd
+  make_input
+  for size in $awkward_sizes; do
+    slice "$size"
+    for flags in -1 -2 -3 --no-frame-crc --seekable; do
+      expect 0 "$pack" --codec zstd $flags -c raw; cp out ours.zst
+      zstd -dqc ours.zst | cmp -s - raw || fail "zstd does not read $size bytes with $flags"
+      "$pack" --codec zstd $flags -c <raw | zstd -dqc | cmp -s - raw || fail "zstd does not read a stream of $size bytes with $flags"
+    done
+    for flags in -1 -5 --no-check "--no-content-size" "--rsyncable -T2" "--zstd=wlog=10"; do
+      # shellcheck disable=SC2086
+      zstd -qcf $flags raw >theirs.zst
+      expect 0 "$pack" -dc theirs.zst; same out raw
+    done
+    zstd -qc <raw >theirs.zst; expect 0 "$pack" -dc <theirs.zst; same out raw
+  done
+  # Windows beyond a batch, and beyond the budget; frames after one another; skippable frames.
+  cat input input input input >big; for flags in -1 -3 -19 "-3 --long=27" "--ultra -22" "-9 -T2 --no-content-size"; do
+    # shellcheck disable=SC2086
+    zstd -qcf $flags big >theirs.zst
+    for more in -T1 -T2 "-T8 --prefetch 0"; do expect 0 "$pack" $more -dc theirs.zst; same out big; done
+    expect 0 "$pack" --list theirs.zst; prints "zstd"
+  done
+  zstd -qc --long=27 <big >long.zst; expect 0 "$pack" --memory 200M -dc long.zst; same out big
+  expect 1 "$pack" --memory 64M -t long.zst; says "long.zst, frame 0, byte 0: a window of 134217728 bytes needs"; says "raise the budget"
+  zstd -qc --long=28 <big >long.zst; expect 1 "$pack" -t long.zst; says "expected at most 134217728"
+  head -c 1000 input >small; zstd -qcf small >s.zst
+  { printf '\x50\x2a\x4d\x18\x04\x00\x00\x00abcd'; cat s.zst theirs.zst; printf '\x5f\x2a\x4d\x18\x05\x00\x00\x00abcde'; for _ in $(seq 1500); do cat s.zst; done; } >all
+  { cat small big; for _ in $(seq 1500); do cat small; done; } >expected
+  for flags in "" -T1 "--memory 32M"; do expect 0 "$pack" $flags -dc all; same out expected; expect 0 "$pack" $flags -dc <all; same out expected; done
+  expect 0 "$pack" --list all; lists all 1502 2 zstd
+  if command -v pzstd >/dev/null; then pzstd -q -p 2 -c big >p; expect 0 "$pack" -dc <p; same out big; fi
+  zstd -q --train -B500 input -o dictionary 2>/dev/null && {
+    zstd -qcf -D dictionary small >d.zst; expect 1 "$pack" -t d.zst; says "the frame needs the dictionary"; }
+}
+
+section_zstd_corpus() {
+  need zstd zstd
+  [ -d "$corpus" ] || { echo "SKIPPED: no corpus: set PTXKIT_CORPUS to a folder of files"; exit 77; }
+  local file level
+  for file in "$corpus"/*; do
+    for level in 1 2 3; do
+      "$pack" -q --codec zstd -$level -c "$file" | zstd -dqc | cmp -s - "$file" || fail "zstd does not read $file, -$level"
+    done
+    "$pack" -q --codec zstd --seekable -c "$file" | zstd -dqc | cmp -s - "$file" || fail "zstd does not read $file, seekable"
+    for level in -1 -3 -9 --fast=5; do
+      zstd -qc $level "$file" | "$pack" -dc | cmp -s - "$file" || fail "ptx-pack does not read $file, zstd $level"
+    done
+  done
+}
+
+"section_$section"
+[ $failures = 0 ] && echo "passed: $section"
+exit $((failures != 0))

@@ -1,0 +1,15 @@
+// Extracts a range of a .zst file through the table of the seekable format. Reads only the frames that overlap the
+// range.
+#pragma once
+
+#include "runtime/codec/stream/zstd_stream.hpp"
+#include "tools/ptx-pack/files.hpp"
+#include "tools/ptx-pack/options.hpp"
+
+namespace ptxkit::pack {
+
+// `input` must be a regular file of known size. False if it has no table; then nothing has been written.
+Result<bool> extract_from_zstd(const InputFile& input, const ByteRange& range, format::ByteSink& sink,
+                               codec::Executor& executor, codec::ZstdCoder& coder, codec::StreamLimits limits);
+
+}  // namespace ptxkit::pack
