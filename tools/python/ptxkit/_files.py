@@ -13,12 +13,15 @@ from ptxkit import _codec, _context, _errors, _streams
 
 _BUFFER_BYTES = 1 << 20
 
+Progress = Callable[[int], object]  # is called with a number of bytes, as tqdm.update
+
 
 class _Reader(io.RawIOBase):
     """The raw bytes. A seek backwards begins again."""
 
-    def __init__(self, source: Any, context: _context.Context) -> None:
-        self._source, self._context = source, context
+    def __init__(self, source: Any, context: _context.Context, progress: Optional[Progress]) -> None:
+        self._source, self._context, self._progress = source, context, progress
+        self._read_bytes = self._reported = 0
         self._begin: Optional[int] = source.tell() if _can_seek(source) else None
         self._worker: Optional[_streams.Worker] = None
         self._at = 0
@@ -42,7 +45,10 @@ class _Reader(io.RawIOBase):
         return len(data)
 
     def readall(self) -> bytes:
-        return b"".join(iter(lambda: self._take(-1), b""))
+        chunks = []
+        while data := self._take(-1):
+            chunks.append(data)
+        return b"".join(chunks)
 
     def _take(self, size: int) -> bytes:
         """Up to `size` bytes, all that the thread has at once without one. An error is raised by each call."""
@@ -51,17 +57,26 @@ class _Reader(io.RawIOBase):
             raise self._error
         if self._at_end:
             return b""
-        if self._worker is None:
-            self._worker = _streams.decompressor(self._context, self._source.read)
-        data = self._worker.pipe.take(size)
-        if not data:
-            self._at_end = True
-            try:
+        try:
+            if self._worker is None:
+                self._worker = _streams.decompressor(self._context, self._read)
+            data = self._worker.pipe.take(size)
+            if not data:
+                self._at_end = True
                 self._worker.finish()
-            except BaseException as reason:
-                self._error = reason
-                raise
+            count, self._reported = self._read_bytes - self._reported, self._read_bytes
+            if self._progress is not None and count:
+                self._progress(count)
+        except BaseException as reason:
+            self._error = reason  # after an interrupt, too: bytes may be lost
+            self.stop()
+            raise
         self._at += len(data)
+        return data
+
+    def _read(self, size: int) -> Any:
+        data = self._source.read(size)
+        self._read_bytes += len(data)
         return data
 
     def seek(self, offset: int, whence: int = io.SEEK_SET) -> int:
@@ -77,7 +92,7 @@ class _Reader(io.RawIOBase):
             raise ValueError(f"whence is {whence}, expected 0, 1 or 2")
         if offset < 0:
             raise ValueError(f"negative position {offset}")
-        if offset < self._at:
+        if offset < self._at or self._error is not None:
             self.stop()
             self._source.seek(self._begin)
             self._at, self._at_end, self._error = 0, False, None
@@ -90,8 +105,7 @@ class _Reader(io.RawIOBase):
 
     def stop(self) -> None:
         if self._worker is not None and self._process == os.getpid():
-            self._worker.pipe.stop()
-            self._worker.thread.join()
+            self._worker.stop()
         self._worker = None
 
     def close(self) -> None:
@@ -130,6 +144,10 @@ class _Writer(io.RawIOBase):
         except _streams.Stopped:
             self.end()
             raise
+        except BaseException as reason:  # an interrupt: how much was taken is not known, so the stream gets no end
+            self._error, self._worker = reason, None
+            worker.stop()
+            raise
         return size
 
     def end(self) -> None:
@@ -162,7 +180,11 @@ class File(io.BufferedIOBase):
         wanted: Any = None,
         as_bytes: Callable[[bytes], Any] = bytes,
         flush_ends_frame: bool = False,
+        progress: Optional[Progress] = None,
     ) -> None:
+        if progress is not None and not callable(progress):
+            raise TypeError(f"progress: expected a function of a number of bytes, found a {type(progress).__name__}")
+        self._progress = progress
         self._process = os.getpid()
         self._flush_ends_frame = flush_ends_frame
         self._owns_file = isinstance(file, (str, bytes, os.PathLike))
@@ -175,7 +197,7 @@ class File(io.BufferedIOBase):
         self._is_closed = False
         self._dirty = False
         if mode == "rb":
-            self._reader = _Reader(self._file, context)
+            self._reader = _Reader(self._file, context, progress)
             self._buffer: Any = io.BufferedReader(self._reader, 1 << 17)
         else:
             self._writer = _Writer(context, wanted, _write_all(self._file, as_bytes))
@@ -273,6 +295,8 @@ class File(io.BufferedIOBase):
         size = cast(int, self._check("wb").write(data))
         self._dirty = True
         self._position += size
+        if self._progress is not None:
+            self._progress(size)
         return size
 
     def flush(self) -> None:
@@ -373,11 +397,15 @@ def open(
     encoding: Optional[str] = None,
     errors: Optional[str] = None,
     newline: Optional[str] = None,
+    progress: Optional[Progress] = None,
 ) -> Any:
     """Opens a compressed file: a path or a file object, to be read, written ("w", "x") or extended ("a", .lz4 only).
 
     codec, a name or a Codec, is for writing; without it a name that ends in .lz4 is written as LZ4. A reader finds out
     what the file is. Modes with "t" are of text, as in builtins.open().
+
+    progress is called with a number of bytes, as tqdm.update is: of a file that is read with the compressed bytes that
+    were read since the last call, of one that is written with the raw bytes that were. What it raises ends the call.
     """
     binary = binary_mode(mode)
     check_text(mode, encoding, errors, newline)
@@ -386,11 +414,11 @@ def open(
             raise _errors.InvalidValueError(
                 "codec is for writing: a reader finds it in the file", _errors.INVALID_VALUE
             )
-        return in_text(File(file, binary, _context.default()), mode, encoding, errors, newline)
+        return in_text(File(file, binary, _context.default(), progress=progress), mode, encoding, errors, newline)
     chosen = _codec_for(file, codec)
     if binary == "ab" and chosen.name != "lz4":
         raise _errors.InvalidValueError(
             "a .ptz file cannot be extended: mode 'a' is of .lz4 files", _errors.INVALID_VALUE
         )
     wanted = _streams.options(chosen._number, chosen._level, 0, chosen._chunk_bytes)
-    return in_text(File(file, binary, chosen._context, wanted), mode, encoding, errors, newline)
+    return in_text(File(file, binary, chosen._context, wanted, progress=progress), mode, encoding, errors, newline)

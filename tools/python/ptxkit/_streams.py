@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import _thread
 import ctypes
 import threading
-from typing import Any, Callable, Optional
+from typing import Any, Callable, List, Optional
 
 from ptxkit import _buffers, _c, _context, _errors
 
@@ -63,7 +64,52 @@ def run(compresses: bool, context: _context.Context, wanted: Any, read: Read, wr
 
 
 def convert(compresses: bool, context: _context.Context, wanted: Any, data: Any) -> bytes:
-    """Compresses or decompresses a buffer as one stream."""
+    """Compresses or decompresses a buffer as one stream.
+
+    Python runs signal handlers between any two steps of the main thread, and what they raise within a function that the
+    library calls would be lost, together with the bytes. So the main thread waits for another one. An interrupt stops
+    the stream between two batches.
+    """
+    if threading.current_thread() is not threading.main_thread():
+        return _convert(compresses, context, wanted, data, [])
+    stops: List[bool] = []
+    results: List[bytes] = []
+    failures: List[BaseException] = []
+    has_begun, has_ended = threading.Event(), threading.Event()
+
+    def work() -> None:
+        has_begun.set()
+        try:
+            results.append(_convert(compresses, context, wanted, data, stops))
+        except BaseException as reason:
+            failures.append(reason)
+        finally:
+            has_ended.set()
+
+    interrupt: Optional[BaseException] = None
+    try:
+        _thread.start_new_thread(work, ())
+    except BaseException as reason:
+        if isinstance(reason, RuntimeError) and "can't start new thread" in str(reason):  # the process ends, say
+            return _convert(compresses, context, wanted, data, [])
+        stops.append(True)
+        if not has_begun.wait(1):
+            raise
+        interrupt = reason
+    while not has_ended.is_set():
+        try:
+            has_ended.wait()
+        except BaseException as reason:
+            interrupt = reason
+            stops.append(True)
+    if interrupt is not None:
+        raise interrupt
+    if failures:
+        raise failures.pop()
+    return results[0]
+
+
+def _convert(compresses: bool, context: _context.Context, wanted: Any, data: Any, stops: List[bool]) -> bytes:
     with _buffers.Buffers() as inputs:
         inputs.add([data], "data")
         size = inputs.sizes[0]
@@ -72,6 +118,8 @@ def convert(compresses: bool, context: _context.Context, wanted: Any, data: Any)
 
         def on_read(_: Any, into: int, most: int) -> int:
             nonlocal at
+            if stops:
+                return -1
             count = min(most, size - at)
             ctypes.memmove(into, begin + at, count)
             at += count
@@ -80,6 +128,8 @@ def convert(compresses: bool, context: _context.Context, wanted: Any, data: Any)
         chunks = []
 
         def on_write(_: Any, source: int, count: int) -> int:
+            if stops:
+                return 1
             chunks.append(ctypes.string_at(source, count))
             return 0
 
@@ -143,6 +193,10 @@ class Pipe:
                 self._condition.notify_all()
             return taken
 
+    def check(self) -> None:
+        if self._is_stopped:
+            raise Stopped
+
     def end(self) -> None:
         with self._condition:
             self._has_ended = True
@@ -160,6 +214,7 @@ class Worker:
     def __init__(self, pipe: Pipe, work: Callable[[], Any], ends: Callable[[], None]) -> None:
         self.pipe = pipe
         self.error: Optional[BaseException] = None
+        self._has_ended = threading.Event()
 
         def run_it() -> None:
             try:
@@ -170,12 +225,29 @@ class Worker:
                 self.error = reason
             finally:
                 ends()
+                self._has_ended.set()
 
         self.thread = threading.Thread(target=run_it, name="ptxkit stream", daemon=True)
-        self.thread.start()
+        try:
+            self.thread.start()
+        except BaseException:  # an interrupt, before anything can stop the thread
+            pipe.stop()
+            self._has_ended.wait(1)
+            raise
+
+    def stop(self) -> None:
+        """Ends the stream between two batches, and waits for that."""
+        self.pipe.stop()
+        self._has_ended.wait()
+        self.thread.join()
 
     def finish(self) -> None:
         """Waits for the end of the stream. Raises what ended it too early."""
+        try:
+            self._has_ended.wait()  # Thread.join() takes a thread for dead when it is interrupted
+        except BaseException:
+            self.stop()
+            raise
         self.thread.join()
         if self.error is not None:
             error, self.error = self.error, None
@@ -185,7 +257,12 @@ class Worker:
 def compressor(context: _context.Context, wanted: Any, write: Write) -> Worker:
     """Compresses what is put into its pipe until that ends."""
     pipe = Pipe()
-    return Worker(pipe, lambda: run(True, context, wanted, pipe.take, write), pipe.stop)
+
+    def write_unless_stopped(data: bytes) -> None:
+        pipe.check()
+        write(data)
+
+    return Worker(pipe, lambda: run(True, context, wanted, pipe.take, write_unless_stopped), pipe.stop)
 
 
 def decompressor(context: _context.Context, read: Read) -> Worker:

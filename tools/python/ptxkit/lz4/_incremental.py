@@ -24,9 +24,10 @@ _LINKS_REACH = 1 << 16
 
 def _end_worker(worker: _streams.Worker, process: int) -> None:
     if process == os.getpid():
-        worker.pipe.stop()
-        if threading.current_thread() is not worker.thread:
-            worker.thread.join()
+        if threading.current_thread() is worker.thread:
+            worker.pipe.stop()
+        else:
+            worker.stop()
 
 
 class _ContentChecksum:
