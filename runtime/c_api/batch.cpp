@@ -14,6 +14,7 @@
 #include "runtime/c_api/framing.hpp"
 #include "runtime/codec/backend.hpp"
 #include "runtime/codec/stream/stream.hpp"
+#include "runtime/library/stored_item.hpp"
 
 namespace ptxkit::c_api {
 namespace {

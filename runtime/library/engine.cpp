@@ -64,12 +64,6 @@ Result<std::unique_ptr<Engine>> Engine::open(Lz4Settings settings) {
   return engine;
 }
 
-Result<void> Engine::measure_rates(Lz4Settings settings) {
-  if (settings.calibration_path.empty()) return fail("rates are measured for a file: calibration_path is empty");
-  Engine engine(std::move(settings));
-  return codec::measure_rates(engine.request(), engine.executor_);
-}
-
 Result<Engine::BorrowedCoder> Engine::block_coder() {
   {
     const std::lock_guard lock(mutex_);

@@ -15,8 +15,6 @@ namespace ptxkit::library {
 class Engine {
  public:
   static Result<std::unique_ptr<Engine>> open(Lz4Settings settings);
-  // See Lz4::measure_rates.
-  static Result<void> measure_rates(Lz4Settings settings);
 
   codec::Executor& executor() { return executor_; }
   codec::Backend& backend() { return *backend_; }

@@ -4,6 +4,7 @@
 #include <optional>
 
 #include "runtime/library/engine.hpp"
+#include "runtime/library/stored_item.hpp"
 #include "support/guarded.hpp"
 
 namespace ptxkit::library {
@@ -48,17 +49,6 @@ Result<Lz4> Lz4::open(Lz4Settings settings) {
   });
 }
 
-Result<void> Lz4::measure_rates(Lz4Settings settings) {
-  return guarded([&] { return Engine::measure_rates(std::move(settings)); });
-}
-
-Requirements Lz4::requirements(size_t item_bytes) {
-  return {.largest_item_bytes = kLargestItemBytes,
-          .alignment_bytes = 1,
-          .compressed_bytes_bound = item_bytes,
-          .scratch_bytes = 0};
-}
-
 std::string Lz4::description() const { return engine_->backend().description(); }
 
 Result<HostMemory> Lz4::host_memory(size_t size_bytes) {
@@ -98,13 +88,6 @@ Result<void> Lz4::decompress(std::span<DecompressItem> items, codec::DeviceTimes
   job.raw_bytes = 0;
   for (const DecompressItem& item : items) *job.raw_bytes += item.output.size();
   return run(engine_->backend(), job, times, [&](Backend& backend) { return backend.begin_decompress(items); });
-}
-
-Result<void> Lz4::restore(std::span<StoredItem> items, codec::DeviceTimes* times) {
-  if (times != nullptr) *times = {};
-  return guarded([&] {
-    return library::restore(items, [&](std::span<DecompressItem> blocks) { return decompress(blocks, times); });
-  });
 }
 
 Result<codec::StreamTotals> Lz4::compress(format::ByteSource& source, format::ByteSink& sink,

@@ -17,7 +17,6 @@
 
 #include "runtime/codec/backend.hpp"
 #include "runtime/codec/stream/stream.hpp"
-#include "runtime/library/stored_item.hpp"
 
 namespace ptxkit::library {
 
@@ -49,14 +48,6 @@ struct Lz4Settings {
   std::string calibration_path = {};   // where measured rates are kept; empty: nowhere
 };
 
-// What a batch needs. Items need be neither adjacent nor aligned.
-struct Requirements {
-  size_t largest_item_bytes;      // in a batch
-  size_t alignment_bytes;         // of inputs and outputs: none is required
-  size_t compressed_bytes_bound;  // of the output of an item: raw bytes that do not shrink are stored, never expanded
-  size_t scratch_bytes;           // that the caller must provide: 0
-};
-
 // Options of a stream. `progress` is called between batches, on the thread of the caller, with the raw and stored bytes
 // so far. `limits.stop` ends the stream between two batches.
 struct StreamOptions {
@@ -71,15 +62,9 @@ class Engine;
 class Lz4 {
  public:
   static Result<Lz4> open(Lz4Settings settings = {});
-  // Measures the CPU and the GPU for Where::automatic and keeps the rates at settings.calibration_path. Takes about ten
-  // seconds, in which nothing else should run.
-  static Result<void> measure_rates(Lz4Settings settings);
   Lz4(Lz4&&) noexcept;
   Lz4& operator=(Lz4&&) noexcept;
   ~Lz4();
-
-  // The requirements for items of up to `item_bytes`. Items beyond largest_item_bytes need a stream.
-  static Requirements requirements(size_t item_bytes);
 
   // Threads and backend, for code of this project that works on other formats as well.
   Engine& engine() { return *engine_; }
@@ -87,15 +72,14 @@ class Lz4 {
   // Memory for items, page-locked if a GPU is in use: items in it are copied directly.
   Result<codec::HostMemory> host_memory(size_t size_bytes);
 
-  // Batches. Each item gets its own status and flag (runtime/codec/backend.hpp). After an error no result of the batch
+  // Batches of items of up to 4 MiB, whose outputs have at least the raw size. Each item gets its own status and flag
+  // (runtime/codec/backend.hpp). After an error no result of the batch
   // is valid. `encoder`: reproducible and high give the same bytes on every backend, for items without history;
   // without one, the fastest of the side that runs the batch. `times` receives the time that a device spent on this
   // batch, if Lz4Settings::measures_device_times is set.
   Result<void> compress(std::span<codec::CompressItem> items, std::optional<codec::Encoder> encoder = {},
                         codec::DeviceTimes* times = nullptr);
   Result<void> decompress(std::span<codec::DecompressItem> items, codec::DeviceTimes* times = nullptr);
-  // Items as compress() left them, of any flag. Those that are LZ4 blocks go through decompress().
-  Result<void> restore(std::span<StoredItem> items, codec::DeviceTimes* times = nullptr);
 
   // Streams: standard LZ4 frames, in bounded memory (runtime/codec/stream/stream.hpp).
   Result<codec::StreamTotals> compress(format::ByteSource& source, format::ByteSink& sink,
