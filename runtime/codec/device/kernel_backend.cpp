@@ -210,11 +210,16 @@ class KernelBackend final : public Backend {
     }
   }
 
-  // Copies between items and staging memory. CPU workers yield meanwhile.
+  // Copies between items and staging memory, `total_bytes` in all: copy(i) for each item. Threads take as many items at
+  // a time as make a task worth its start. CPU workers yield meanwhile.
   template <class Copy>
-  void copy_each(size_t count, Copy copy) {
+  void copy_each(size_t count, size_t total_bytes, const Copy& copy) {
+    constexpr size_t kTaskBytes = 256u << 10;
     const scheduler::Throttle::Hold hold(throttle_);
-    executor_.for_each(count, copy);
+    const size_t task_count = std::clamp<size_t>(total_bytes / kTaskBytes, 1, count);
+    executor_.for_each(task_count, [&](size_t task, unsigned) {
+      for (size_t i = task * count / task_count; i < (task + 1) * count / task_count; ++i) copy(i);
+    });
   }
 
   // The end of the slice that starts at `begin`: at least one item further. Fails if a single item does not fit a
@@ -292,7 +297,7 @@ class KernelBackend final : public Backend {
     const auto sizes = array<uint32_t>(machine_->host(queue, kRawSizes));
     for (size_t i = 0; i < count; ++i) sizes[i] = static_cast<uint32_t>(slice[i]->raw.size());
     if (raw_at == nullptr) {
-      copy_each(count, [&](size_t i, unsigned) {
+      copy_each(count, size_bytes, [&](size_t i) {
         uint8_t* const at = raw.data() + i * stride;
         const Bytes from = slice[i]->raw;
         if (!from.empty()) std::memcpy(at, from.data(), from.size());
@@ -334,8 +339,8 @@ class KernelBackend final : public Backend {
   Result<void> collect_compression(unsigned queue, std::span<Chunk*> slice, size_t stride, bool is_in_place) {
     if (is_in_place) return {};
     const MutableBytes packed = machine_->host(queue, kPacked);
-    copy_each(slice.size(), [&](size_t i, unsigned) {
-      Chunk& chunk = *slice[i];
+    copy_each(slice.size(), slice.size() * stride, [&](size_t i) {
+      const Chunk& chunk = *slice[i];
       if (chunk.flag == ChunkFlag::compressed) {
         std::memcpy(chunk.output.data(), packed.data() + i * stride, chunk.compressed_bytes);
       }
@@ -378,7 +383,7 @@ class KernelBackend final : public Backend {
       output_bytes += slice[i].output.size();
     }
     const MutableBytes blocks = machine_->host(queue, kBlocks);
-    copy_each(count, [&](size_t i, unsigned) {
+    copy_each(count, block_bytes, [&](size_t i) {
       if (!slice[i].block.empty())
         std::memcpy(blocks.data() + block_offsets[i], slice[i].block.data(), slice[i].block.size());
     });
@@ -401,13 +406,13 @@ class KernelBackend final : public Backend {
                                 sizes[i], slice[i].output.size()),
                     description(), "use --backend cpu, and report this as a bug");
       }
+      slice[i].status = static_cast<ItemStatus>(statuses[i]);
+      slice[i].raw_bytes = slice[i].status == ItemStatus::ok ? sizes[i] : 0;
     }
-    copy_each(slice.size(), [&](size_t i, unsigned) {
-      DecompressItem& item = slice[i];
-      item.status = static_cast<ItemStatus>(statuses[i]);
-      item.raw_bytes = item.status == ItemStatus::ok ? sizes[i] : 0;
-      if (item.raw_bytes != 0 && !is_in_place)
-        std::memcpy(item.output.data(), output.data() + offsets[i], item.raw_bytes);
+    if (is_in_place) return {};
+    copy_each(slice.size(), output.size(), [&](size_t i) {
+      const DecompressItem& item = slice[i];
+      if (item.raw_bytes != 0) std::memcpy(item.output.data(), output.data() + offsets[i], item.raw_bytes);
     });
     return {};
   }
