@@ -1,7 +1,9 @@
-"""The wheel of programs and a library that are built already: what pyproject.toml takes from an installation."""
+"""The wheel of programs and a library that are built already: what pyproject.toml takes from an installation, and
+whether the targets that it builds make all of that."""
 
 import os
 import pathlib
+import re
 import shutil
 import subprocess
 import sys
@@ -15,13 +17,20 @@ PACKAGE = pathlib.Path(__file__).parent.parent.parent / "tools" / "python"
 PROJECT = """
 cmake_minimum_required(VERSION 3.22)
 project(built NONE)
-foreach(target ptxkit_shared ptx-debug ptx-pack)
+foreach(target ptxkit_shared ptx-debug ptx-pack ptx-debug-pages)
   add_custom_target(${target})
 endforeach()
 install(FILES libptxkit.so.0.1.0 libptxkit.so.1 DESTINATION ${CMAKE_INSTALL_LIBDIR} COMPONENT library)
 install(PROGRAMS ptx-debug ptx-pack DESTINATION bin COMPONENT programs)
+install(FILES CMakeLists.txt DESTINATION share/man/man1 COMPONENT programs)
 install(FILES CMakeLists.txt DESTINATION include COMPONENT development)
 """
+
+
+def settings():
+    """What pyproject.toml says of scikit-build-core; Python 3.11 reads it."""
+    tomllib = pytest.importorskip("tomllib")
+    return tomllib.loads((PACKAGE / "pyproject.toml").read_text(encoding="utf-8"))["tool"]["scikit-build"]
 
 
 @pytest.fixture(scope="module")
@@ -53,6 +62,45 @@ def test_contents(wheel):
     sources = {str(path.relative_to(PACKAGE)) for path in PACKAGE.rglob("ptxkit/**/*.py")} | {"ptxkit/py.typed"}
     built = {"ptxkit/lib/libptxkit.so.1", "ptxkit/bin/ptx-debug", "ptxkit/bin/ptx-pack"}
     assert {name for name in names if not name.startswith("ptxkit-0.1.0.dist-info/")} == sources | built
+
+
+def test_every_installed_file_is_built():
+    """In the build folder of this project: an installed file that no target of the wheel makes stops `pip wheel`."""
+    build = pathlib.Path(os.environ.get("PTXKIT_PROGRAMS", "")).parent
+    if not (build / "build.ninja").is_file() or not shutil.which("ninja"):
+        pytest.skip("needs run.py --programs FOLDER of a build with ninja")
+
+    def ninja(*arguments):
+        return subprocess.run(
+            ["ninja", "-C", build, "-t", *arguments], capture_output=True, text=True, check=True
+        ).stdout
+
+    commands = ninja("commands", *settings()["build"]["targets"])
+    outputs = {line.rpartition(":")[0] for line in ninja("targets", "all").splitlines()}  # the rest is there before
+    installed = set()
+    for script in build.rglob("cmake_install.cmake"):
+        for component, body in re.findall(
+            r'CMAKE_INSTALL_COMPONENT STREQUAL "(\w+)".*?\n(.*?)\nendif\(\)', script.read_text(), re.DOTALL
+        ):
+            if component in settings()["install"]["components"]:
+                for files in re.findall(r"file\(INSTALL .*?FILES((?:\s+\"[^\"]+\")+)", body, re.DOTALL):
+                    installed.update(re.findall(r'"([^"]+)"', files))
+    made = {pathlib.Path(path).relative_to(build) for path in installed if path.startswith(f"{build}/")}
+    assert {path.name for path in made} >= {"ptx-debug", "ptx-pack", "ptx-debug.1.gz"}
+    links = {"libptxkit.so.1"}  # made with what it stands for
+    assert not [
+        path for path in made if str(path) in outputs and path.name not in links and not is_named(path, commands)
+    ]
+
+
+def is_named(path, commands):
+    compressed = path.suffix == ".gz"  # gzip names what it reads
+    return str(path.with_suffix("") if compressed else path) in commands
+
+
+def test_it_needs_glibc_alone():
+    """Debian's libfmt and libstdc++ are not on every machine."""
+    assert settings()["cmake"]["define"]["PTXKIT_STATIC"] == "ON"
 
 
 def test_installed(wheel, tmp_path):
