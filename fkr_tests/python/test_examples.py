@@ -64,3 +64,17 @@ def test_slurm_tasks(tmp_path):
 def test_ray():
     pytest.importorskip("ray")
     assert "pages" in output_of(start("ray_pages.py", PAGE))
+
+
+def test_slots_of_a_cache():
+    driver = os.environ.get("PTXKIT_EMULATED_DRIVER") or pytest.skip("needs run.py --driver FILE")
+    arguments = ["--pages", 8, "--page-bytes", 4096]
+    lines = output_of(start("kv_cache.py", *arguments, PTXKIT_LIBCUDA=driver)).splitlines()
+    assert lines[-1] == "8 of 8 pages of 4096 bytes fit slots of 2048"
+
+
+@pytest.mark.parametrize("name", ["torch_checkpoint.py", "cupy_column.py"])
+def test_frameworks(name):
+    pytest.importorskip(name.partition("_")[0])
+    output = output_of(start(name, *(["--mib", 64] if "torch" in name else ["--rows", 100_000])))
+    assert "the same" in output and "DIFFERENT" not in output
