@@ -4,9 +4,9 @@ usage: kv_cache.py [--pages N] [--page-bytes N]
 
 A server of language models keeps keys and values of each request in pages of one size. One batch over all pages is
 made once: putting them away and taking them back then neither allocates nor waits, and the sizes stay on the GPU, so
-both go into a CUDA graph. A slot has room for a page that does not shrink; how many pages fit half a page is counted. Prints GB/s beside a copy to page-locked memory that
-zstd -1 compresses there on all threads, where zstandard is installed. Needs PyTorch and a GPU; without PyTorch it runs
-on the driver that $PTXKIT_LIBCUDA names, and prints no figures.
+both go into a CUDA graph. A slot has room for a page that does not shrink; how many pages fit half a page is counted.
+Prints GB/s beside a copy to page-locked memory that zstd -1 compresses there on all threads, where zstandard is
+installed. Needs PyTorch and a GPU; without PyTorch it runs on the driver that $PTXKIT_LIBCUDA names, without figures.
 """
 
 import argparse

@@ -406,6 +406,12 @@ def open(
 
     progress is called with a number of bytes, as tqdm.update is: of a file that is read with the compressed bytes that
     were read since the last call, of one that is written with the raw bytes that were. What it raises ends the call.
+
+    >>> below, counts = io.BytesIO(), []
+    >>> with open(below, "wb", codec="lz4", progress=counts.append) as file:
+    ...     size = file.write(b"a line\\n")
+    >>> open(io.BytesIO(below.getvalue()), "rt").readlines(), counts
+    (['a line\\n'], [7])
     """
     binary = binary_mode(mode)
     check_text(mode, encoding, errors, newline)

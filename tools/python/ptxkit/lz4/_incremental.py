@@ -164,7 +164,13 @@ def compress_flush(context: Any, end_frame: bool = True, return_bytearray: bool 
 
 
 class LZ4FrameCompressor:
-    """Compresses a frame piece by piece: begin(), compress() as often as wanted, flush()."""
+    """Compresses a frame piece by piece: begin(), compress() as often as wanted, flush().
+
+    >>> compressor = LZ4FrameCompressor()
+    >>> frame = compressor.begin() + compressor.compress(b"abc") + compressor.compress(b"def") + compressor.flush()
+    >>> LZ4FrameDecompressor().decompress(frame)
+    b'abcdef'
+    """
 
     def __init__(
         self,

@@ -52,7 +52,13 @@ def compress(
     return_bytearray: bool = False,
     dict: Any = b"",
 ) -> Union[bytes, bytearray]:
-    """One LZ4 block; with store_size behind its raw size (4 bytes, little-endian)."""
+    """One LZ4 block; with store_size behind its raw size (4 bytes, little-endian).
+
+    >>> decompress(compress(b"abc" * 1000)) == b"abc" * 1000
+    True
+    >>> len(compress(b"abc" * 1000, store_size=False))
+    24
+    """
     level = _level(mode, acceleration, compression)
     _no_dictionary(dict)
     framing = _batch.NUMCODECS if store_size else _batch.RAW

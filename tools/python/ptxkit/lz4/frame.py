@@ -72,7 +72,12 @@ def compress(
     store_size: bool = True,
     return_bytearray: bool = False,
 ) -> Union[bytes, bytearray]:
-    """A whole frame. A single block has nothing to be linked with: then block_linked changes nothing, as in liblz4."""
+    """A whole frame. A single block has nothing to be linked with: then block_linked changes nothing, as in liblz4.
+
+    >>> frame = compress(b"abc" * 1000, content_checksum=True)
+    >>> decompress(frame) == b"abc" * 1000, get_frame_info(frame)["content_checksum"]
+    (True, True)
+    """
     with _buffers.Buffers() as one:
         one.add([data], "data")
         size = one.sizes[0]
