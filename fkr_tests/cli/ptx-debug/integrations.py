@@ -10,6 +10,7 @@ import shlex
 import subprocess
 import sys
 import tempfile
+import zipfile
 
 try:
     import yaml
@@ -28,7 +29,7 @@ def load(path):
 
 
 action = load(f"{ACTION}/action.yml")
-build, analyze = action["runs"]["steps"]
+install, build, analyze = action["runs"]["steps"]
 
 
 def run_action(folder, **given):
@@ -37,7 +38,7 @@ def run_action(folder, **given):
     inputs = {name: given.get(name.replace("-", "_"), field.get("default")) for name, field in action["inputs"].items()}
     expand = lambda text: re.sub(r"\$\{\{ inputs\.([\w-]+) \}\}", lambda match: inputs[match[1]], text)
     environment = dict(os.environ, GITHUB_ACTION_PATH=ACTION, GITHUB_OUTPUT=f"{folder}/output",
-                       GITHUB_STEP_SUMMARY=f"{folder}/summary",
+                       GITHUB_STEP_SUMMARY=f"{folder}/summary", RUNNER_TEMP=f"{folder}/temp",
                        **{name: expand(value) for name, value in analyze["env"].items()})
     assert "${{" not in analyze["run"], "an input is part of a command"
     open(environment["GITHUB_OUTPUT"], "w", encoding="utf-8").close()
@@ -48,8 +49,9 @@ def run_action(folder, **given):
 
 
 def check_action():
-    assert action["runs"]["using"] == "composite" and analyze["shell"] == build["shell"] == "bash"
-    used = set(re.findall(r"inputs\.([\w-]+)", json.dumps([analyze["env"], build["if"]])))
+    assert action["runs"]["using"] == "composite"
+    assert analyze["shell"] == build["shell"] == install["shell"] == "bash"
+    used = set(re.findall(r"inputs\.([\w-]+)", json.dumps([analyze["env"], build["if"], install["if"]])))
     assert used == set(action["inputs"]), used ^ set(action["inputs"])
     assert action["outputs"]["exit-code"]["value"] == "${{ steps.analyze.outputs.exit-code }}"
     command = shlex.split(build["run"].replace("$GITHUB_ACTION_PATH", ACTION))
@@ -86,6 +88,56 @@ def check_action():
                    if line.lstrip().startswith("::")), text
         with open(f"{folder}/summary", encoding="utf-8") as file:
             assert all(line.startswith(("### ptx-debug", "    ")) or not line.strip() for line in file), "forged summary"
+
+
+def wheel_of(folder, program):
+    """A wheel with the name, the version and the script of tools/python, whose script runs a program that is there."""
+    module = f"import os, sys\n\ndef ptx_debug():\n    os.execv({program!r}, ['ptx-debug', *sys.argv[1:]])\n"
+    with open(f"{REPO}/tools/python/pyproject.toml", encoding="utf-8") as file:
+        script = re.search(r'^ptx-debug = "ptxkit\._programs:(\w+)"$', file.read(), re.M)
+    assert script[1] == "ptx_debug"
+    info = "ptxkit-0.1.0.dist-info"
+    files = {"ptxkit/__init__.py": "", "ptxkit/_programs.py": module,
+             f"{info}/METADATA": "Metadata-Version: 2.1\nName: ptxkit\nVersion: 0.1.0\n",
+             f"{info}/WHEEL": "Wheel-Version: 1.0\nGenerator: test\nRoot-Is-Purelib: true\nTag: py3-none-any\n",
+             f"{info}/entry_points.txt": "[console_scripts]\nptx-debug = ptxkit._programs:ptx_debug\n"}
+    path = f"{folder}/ptxkit-0.1.0-py3-none-any.whl"
+    with zipfile.ZipFile(path, "w") as archive:
+        for name, text in files.items():
+            archive.writestr(name, text)
+        archive.writestr(f"{info}/RECORD", "".join(f"{name},,\n" for name in [*files, f"{info}/RECORD"]))
+    return path
+
+
+def install_wheel(folder, wheel):
+    assert "${{" not in install["run"], "an input is part of a command"
+    os.makedirs(f"{folder}/temp", exist_ok=True)
+    environment = dict(os.environ, RUNNER_TEMP=f"{folder}/temp", PTX_WHEEL=wheel, PIP_NO_INDEX="1")
+    return subprocess.run(["bash", "-e", "-o", "pipefail", "-c", install["run"]], cwd=folder, env=environment,
+                          capture_output=True, text=True, check=False)
+
+
+def check_wheel():
+    """The Action with the input wheel, and pre-commit's hook in docs/reports.md that installs it."""
+    with tempfile.TemporaryDirectory() as folder:
+        done = install_wheel(folder, wheel_of(folder, PTX_DEBUG))
+        assert done.returncode == 0, done.stderr
+        code, text, output = run_action(folder, files=BAD, program="", wheel="ptxkit")
+        assert code == 3 and "::error file=" in text and output == "exit-code=3\n", (code, text, output)
+        done = install_wheel(folder, "--requirement=/etc/passwd")
+        assert done.returncode != 0 and "requirement" in done.stderr, done
+        with open(f"{REPO}/docs/reports.md", encoding="utf-8") as file:
+            snippet = re.search(r"```yaml\n(- repo: local\n.*?)```", file.read(), re.DOTALL)[1]
+        [repo] = yaml.safe_load(snippet)
+        [hook] = repo["hooks"]
+        assert hook["language"] == "python" and hook["additional_dependencies"] == ["ptxkit==0.1.0"], hook
+        [stock] = [each for each in load(f"{REPO}/.pre-commit-hooks.yaml") if each["id"] == hook["id"]]
+        differing = {key for key in {**hook, **stock} if hook.get(key) != stock.get(key)}
+        assert differing == {"language", "additional_dependencies", "description"}, differing
+        program, *words = shlex.split(hook["entry"]) + hook["args"]
+        codes = [subprocess.run([f"{folder}/temp/ptxkit/bin/{program}", *words, file], capture_output=True, check=False)
+                 .returncode for file in (GOOD, BAD)]
+        assert codes == [0, 3], codes
 
 
 def check_hooks():
@@ -140,6 +192,7 @@ def check_workflow(file, triggers, needed):
 
 
 check_action()
+check_wheel()
 jobs = check_workflow("ci.yml", {"push": {"branches": ["main"]}, "pull_request": None}, [".ci/run", "./dev static"])
 jobs += check_workflow("release.yml", {"push": {"tags": ["v*"]}}, ["./dev packages", "./dev static", "tools/deb_check.sh"])
 print(f"the workflows have {jobs} jobs")

@@ -2,7 +2,13 @@
 # The step of action.yml. Its inputs arrive as PTX_* variables, never as part of a command line.
 set -euo pipefail
 
-program=${PTX_DEBUG:-$GITHUB_ACTION_PATH/../../../build/bin/ptx-debug}
+if [ -n "$PTX_DEBUG" ]; then
+  program=$PTX_DEBUG
+elif [ -n "$PTX_WHEEL" ]; then
+  program=$RUNNER_TEMP/ptxkit/bin/ptx-debug
+else
+  program=$GITHUB_ACTION_PATH/../../../build/bin/ptx-debug
+fi
 words=(analyze --format github)
 [ "$PTX_FALSIFY" != true ] || words+=(--falsify)
 [ -z "$PTX_MIN_SCORE" ] || words+=("--min-score=$PTX_MIN_SCORE")
