@@ -7,7 +7,7 @@ FOLDER has ptx-debug and ptx-pack, which the test of the wheel needs; --driver i
 is the emulator, for the tests of arrays in device memory. The virtual environment is made on the first run,
 below ~/.cache/ptxkit or in $PTXKIT_PYTHON_ENV. Exit code 77: skipped, because it cannot be made here.
 
---frameworks runs the tests in frameworks/, with the compilers that requirements-frameworks.txt pins: 1.8 GB in
+--frameworks runs the tests in frameworks/, with the compilers that requirements-frameworks.txt pins: 2.2 GB in
 $PTXKIT_FRAMEWORKS_ENV or below ~/.cache/ptxkit, which are installed where $PTXKIT_FRAMEWORKS is 1. Otherwise, and where
 they are not there already, the tests are skipped.
 """
@@ -36,7 +36,7 @@ def main():
     environment = FRAMEWORKS if options.frameworks else PYTHON
     if options.frameworks and not environment.is_complete() and os.environ.get("PTXKIT_FRAMEWORKS") != "1":
         print(
-            f"SKIPPED: Triton and Numba are not installed in {environment.folder()}; PTXKIT_FRAMEWORKS=1 installs them"
+            f"SKIPPED: Triton, Numba and Warp are not installed in {environment.folder()}; PTXKIT_FRAMEWORKS=1 installs them"
         )
         sys.exit(77)
     try:

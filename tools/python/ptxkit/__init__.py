@@ -7,7 +7,7 @@
     ptxkit.numcodecs, ptxkit.zarr               codecs for numcodecs and Zarr
     ptxkit.debug.analyze(ptx), .run(ptx, ...)   kernels without a GPU
     ptxkit.emulator.array(x), .launch(ptx, ...) kernels on memory that stays between launches
-    ptxkit.triton, ptxkit.numba                 kernels of these compilers, analyzed and run without a GPU
+    ptxkit.triton, .numba, .warp                kernels of these compilers, analyzed and run without a GPU
 
 Importing this package loads nothing; its first use loads libptxkit.so.1.
 """
@@ -57,7 +57,7 @@ _HOMES = {
         "ptxkit._errors",
     ),
 }
-_MODULES = ("debug", "device", "emulator", "lz4", "numba", "numcodecs", "triton", "zarr")
+_MODULES = ("debug", "device", "emulator", "lz4", "numba", "numcodecs", "triton", "warp", "zarr")
 
 __all__ = [
     "Codec",

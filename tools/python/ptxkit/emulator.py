@@ -14,6 +14,7 @@ import ctypes
 import json
 import linecache
 import os
+import re
 import weakref
 from dataclasses import dataclass
 from typing import Any, Dict, Iterator, List, Optional, Sequence, Tuple, Union
@@ -89,7 +90,7 @@ class Emulator:
         handle = ctypes.c_void_p()
         options = json.dumps({"name": shown}).encode()
         _c.check(_c.lib().ptxkit_emulator_load(self._handle, text, len(text), options, ctypes.byref(handle)))
-        return Module(self, handle)
+        return Module(self, handle, text)
 
     def allocation_at(self, address: int) -> Optional[_Allocation]:
         """The live allocation that holds the address, or begins or ends at it."""
@@ -173,6 +174,7 @@ class Array:
         return self.numel()
 
     device = property(lambda self: "emulator")
+    data = property(lambda self: self)  # triton.reinterpret() asks for it
     nbytes = property(lambda self: self.numel() * self.element_size())
     T = property(lambda self: self._view(self.shape[::-1], self._strides[::-1]))
 
@@ -351,8 +353,8 @@ class Parameter:
 class Module:
     """A text that an emulator has loaded."""
 
-    def __init__(self, owner: Emulator, handle: ctypes.c_void_p) -> None:
-        self.owner, self._handle = owner, handle
+    def __init__(self, owner: Emulator, handle: ctypes.c_void_p, text: bytes) -> None:
+        self.owner, self._handle, self.text = owner, handle, text
         weakref.finalize(self, _c.lib().ptxkit_module_destroy, handle)
         described = ctypes.c_void_p()
         _c.check(_c.lib().ptxkit_module_describe(handle, ctypes.byref(described)))
@@ -435,30 +437,50 @@ def explain(
     result: debug.Result,
     parameters: Sequence[Parameter],
     what: str,
+    module: Module,
     file: str = "",
 ) -> str:
     """The faults of a launch in words: the line of source, the argument and the index in it, thread and block.
 
     file: that of the kernel's function.
     """
+    text = module.text.decode("utf-8", "replace")
     lines = [f"{what}: {len(result.faults)} fault{'s' if len(result.faults) != 1 else ''}"]
     for fault in result.faults:
         rule = f" [{fault.rule}]" if fault.rule else ""
         lines.append(f"  {fault.kind}{rule}: {fault.message}")
-        lines.extend(_source_lines("at", fault.source, fault.line, fault.ptx, file))
+        lines.extend(_source_lines("at", text, fault.line, fault.ptx, file))
         lines.append(f"    program {list(fault.block)}, thread {list(fault.thread)}")
         lines.extend(_object_lines(fault, parameters))
         other = fault.raw.get("other")
         if other:
             lines.append(f"    {other['message']}: program {list(other['block'])}, thread {list(other['thread'])}")
-            lines.extend(_source_lines("there", other["source"], other["line"], other["ptx"], file))
+            lines.extend(_source_lines("there", text, other["line"], other["ptx"], file))
     return "\n".join(lines)
 
 
-def _source_lines(word: str, source: str, line: int, ptx: str, file: str) -> Iterator[str]:
-    if source:
-        place, text = _place(source, file)
-        yield f"    {word} {place}" + (f": {text}" if text else "")
+def _sources(text: str, line: int) -> List[str]:
+    """The places in the source of a line of PTX: the innermost inlined call, and where each is called from."""
+    places = []
+    form = r"\s*\.loc\s+(\d+)\s+(\d+)\s+(\d+)(?:.*inlined_at\s+(\d+)\s+(\d+)\s+(\d+))?"
+    wanted: Optional[Tuple[Any, ...]] = None
+    for each in reversed(text.split("\n")[:line]):
+        found = re.match(form, each)
+        if found is None or (wanted is not None and found.groups()[:3] != wanted):
+            continue
+        named = re.search(rf'^\s*\.file\s+{found[1]}\s+"(.*?)"', text, re.MULTILINE)
+        places.append(f"{named[1] if named else '?'}:{found[2]}")
+        wanted = found.groups()[3:]
+        if wanted[0] is None:
+            break
+    return places
+
+
+def _source_lines(word: str, text: str, line: int, ptx: str, file: str) -> Iterator[str]:
+    for source in _sources(text, line):
+        place, shown = _place(source, file)
+        yield f"    {word} {place}" + (f": {shown}" if shown else "")
+        word = "called from"
     if line:
         yield f"    PTX line {line}: {ptx}"
 
@@ -528,5 +550,5 @@ def launch(
     options = debug._launch_options(checks, seed, adversarial, threads, max_steps, max_faults)
     result = module.launch(entry, shape, parameters, options)
     if result.faults:
-        raise LaunchFaults(explain(result, parameters, entry), result)
+        raise LaunchFaults(explain(result, parameters, entry, module), result)
     return result

@@ -279,7 +279,7 @@ def _run(kernel: Any, arguments: Sequence[Any], grid: Any, block: Any, shared_by
     if result.faults and settings.on_fault != "ignore":
         function = kernel.py_func
         what = f"{function.__name__}[{list(map(int, grid))}, {list(map(int, block))}]"
-        text = emulator.explain(result, parameters, what, function.__code__.co_filename)
+        text = emulator.explain(result, parameters, what, module, function.__code__.co_filename)
         faults = emulator.LaunchFaults(text, result)
         if settings.on_fault == "raise":
             raise faults

@@ -386,7 +386,7 @@ class _Launcher:
     ) -> None:
         warps = self.metadata.num_warps
         what = f"{function.entry}[{', '.join(map(str, grid))}] of {warps} warp{'s' if warps != 1 else ''}"
-        faults = emulator.LaunchFaults(emulator.explain(result, parameters, what, self.file), result)
+        faults = emulator.LaunchFaults(emulator.explain(result, parameters, what, function.module, self.file), result)
         if self.settings.on_fault == "raise":
             raise faults
         if callable(self.settings.on_fault):
