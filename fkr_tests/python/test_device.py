@@ -227,6 +227,13 @@ def test_a_forked_child_is_told(gpu):
     assert b"before this process was forked" in os.read(reading, 1000)
 
 
+def test_memory_is_freed_on_the_stream_that_ran_last(gpu):
+    batch = device.Compression(device.from_host(text(5000)))
+    batch.run(2)
+    assert {region.stream for region in batch._regions} == {2} and len(batch._regions) == 2
+    assert batch.results()[0]._owner.stream == 2
+
+
 def test_memory_is_given_back(gpu):
     """A thousand batches in memory for a few of them."""
     if not gpu:

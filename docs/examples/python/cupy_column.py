@@ -44,7 +44,7 @@ class Packed:
         back = cupy.empty(sum(self.sizes), dtype=cupy.uint8)
         ends = list(map(int, np.cumsum(self.sizes)))
         rooms = [back[end - size : end] for end, size in zip(ends, self.sizes)]
-        device.Decompression(self.items, sizes=self.sizes, outputs=rooms).run()
+        device.Decompression(self.items, outputs=rooms).run()
         return back.view(self.dtype).reshape(self.shape)
 
 

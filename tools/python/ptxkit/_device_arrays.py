@@ -18,14 +18,14 @@ class Region:
 
     def __init__(self, device: _driver.Device, size: int, stream: int, stream_owner: Any) -> None:
         self.device, self.size = device, size
-        self._stream, self._stream_owner = stream, stream_owner  # a destroyed stream could not free it
+        self.stream, self._stream_owner = stream, stream_owner  # a destroyed stream could not free it
         self.address = device.allocate(size, stream)
 
     def __del__(self) -> None:
         address = getattr(self, "address", 0)
         if address:
             try:
-                self.device.free(address, self._stream)
+                self.device.free(address, self.stream)
             except Exception:  # the interpreter is ending: the driver frees what is left
                 pass
 

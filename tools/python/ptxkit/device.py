@@ -100,6 +100,7 @@ class _Batch:
         self._current: Optional[Callable[[], Tuple[int, Any]]] = None  # of the arrays' framework: where run() queues
         self._keeps: List[Any] = []  # the arrays of others that the batch reads and writes
         self._outputs: List[Tuple[Any, int]] = []  # owner and address of each
+        self._regions: List[Region] = []  # memory of the batch itself
 
     @property
     def device(self) -> int:
@@ -121,6 +122,7 @@ class _Batch:
             begins.append(total)
             total += _aligned(room)
         region = Region(self._gpu, total, self._stream, self._stream_owner)
+        self._regions.append(region)
         self._outputs = [(region, region.address + begin) for begin in begins]
 
     def _take_outputs(self, given: Sequence[Any]) -> List[int]:
@@ -138,7 +140,7 @@ class _Batch:
         region = Region(
             self._gpu, (sizes + 1) * words + _aligned(4 * count) + temp_bytes, stream, self._stream_owner
         )
-        self._keeps.append(region)
+        self._regions.append(region)
         where = [region.address + words * i for i in range(sizes + 2)]
         for values, address in zip(arrays, where):
             if count:
@@ -160,6 +162,8 @@ class _Batch:
             raise _c.failure(status)
         if handle != self._stream:
             self._stream = self.sizes.stream = self.statuses.stream = handle
+            for region in self._regions:
+                region.stream = handle  # which frees it, after this run
 
     def results(self) -> List[DeviceArray]:
         """Waits for the last run. The results have their exact sizes, and lie in `outputs` where it was given.
