@@ -171,6 +171,13 @@ def test_what_cannot_be_read_is_said(run, pytester):
     assert "ptx_debug_not_analyzed" in pytester.path.joinpath("out.xml").read_text(encoding="utf-8")
 
 
+def test_a_compiler_without_hooks_is_said(run):
+    old = "import sys, types\nold = sys.modules['triton'] = types.ModuleType('triton')\nold.__version__ = '3.3.1'\n"
+    done = run(old + "def test(): pass", "--ptx-debug")
+    done.assert_outcomes(passed=1)
+    assert "not analyzed: every kernel of triton: Triton 3.3.1 has no hooks" in str(done.stdout)
+
+
 def test_a_failing_test_shows_its_findings_too(run):
     done = run('def test():\n    launch("bad")\n    assert 1 == 2', "--ptx-debug")
     done.assert_outcomes(failed=1)

@@ -354,6 +354,30 @@ def test_misuse(use):
         wait_for_all[2, 32](np.zeros(64))
 
 
+def test_the_simulator_is_left_alone(pytester, monkeypatch):
+    monkeypatch.setenv("NUMBA_ENABLE_CUDASIM", "1")
+    pytester.makepyfile("""
+import numpy as np
+import pytest
+import ptxkit.numba
+from numba import cuda
+
+@cuda.jit
+def fill(x):
+    x[cuda.grid(1)] = 1
+
+def test_simulated():
+    x = np.zeros(4)
+    fill[1, 4](x)
+    assert (x == 1).all()
+    with pytest.raises(ValueError, match="NUMBA_ENABLE_CUDASIM is set"):
+        ptxkit.numba.use_emulator()
+""")
+    done = pytester.runpytest_subprocess("-p", "ptxkit.pytest_plugin", "-p", "no:cacheprovider", "--ptx-debug=high")
+    done.assert_outcomes(passed=1)
+    assert "0 kernels in 0 launches analyzed" in str(done.stdout)
+
+
 def test_the_device_is_given_back():
     before = cuda.to_device, cuda.is_available
     with ptxkit.numba.use_emulator(), ptxkit.numba.use_emulator(sm=80):

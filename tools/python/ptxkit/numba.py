@@ -498,7 +498,7 @@ def use_emulator(
         )
     from numba import cuda
 
-    if not hasattr(cuda, "dispatcher") and "simulator" in getattr(cuda.jit, "__module__", ""):
+    if "simulator" in cuda.jit.__module__:
         raise _errors.InvalidValueError(
             "NUMBA_ENABLE_CUDASIM is set, by which Numba compiles nothing: unset it", _errors.INVALID_VALUE
         )
