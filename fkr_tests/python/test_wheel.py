@@ -59,6 +59,8 @@ def test_contents(wheel):
     assert wheel.name.startswith("ptxkit-0.1.0-py3-none-linux_")
     with zipfile.ZipFile(wheel) as archive:
         names = set(archive.namelist())
+        entry_points = archive.read("ptxkit-0.1.0.dist-info/entry_points.txt").decode().replace(" ", "")
+    assert "[pytest11]\nptx-debug=ptxkit.pytest_plugin" in entry_points
     sources = {str(path.relative_to(PACKAGE)) for path in PACKAGE.rglob("ptxkit/**/*.py")} | {"ptxkit/py.typed"}
     built = {"ptxkit/lib/libptxkit.so.1", "ptxkit/bin/ptx-debug", "ptxkit/bin/ptx-pack"}
     assert {name for name in names if not name.startswith("ptxkit-0.1.0.dist-info/")} == sources | built
