@@ -1,5 +1,6 @@
-"""The examples of docs/python.md run."""
+"""The examples of docs/python.md run, and the inputs of docs/python-tutorial.md give the outputs there."""
 
+import doctest
 import os
 import pathlib
 import re
@@ -20,3 +21,10 @@ def test_examples(number, python):
 
 def test_there_are_examples():
     assert len(EXAMPLES) == 6
+
+
+def test_tutorial():
+    """What ends in "..." may be longer."""
+    path = str(pathlib.Path(__file__).parent.parent.parent / "docs" / "python-tutorial.md")
+    failed, tried = doctest.testfile(path, module_relative=False, optionflags=doctest.ELLIPSIS, encoding="utf-8")
+    assert failed == 0 and tried > 20
