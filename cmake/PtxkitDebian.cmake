@@ -56,7 +56,7 @@ set(CPACK_DEBIAN_LIBRARY_PACKAGE_CONTROL_EXTRA ${CMAKE_SOURCE_DIR}/packaging/deb
 file(WRITE ${debian}/shlibs "libptxkit 1 libptxkit1\n")
 list(APPEND CPACK_DEBIAN_LIBRARY_PACKAGE_CONTROL_EXTRA ${debian}/shlibs)
 ptxkit_debian_package(development libptxkit-dev libdevel
-  "libptxkit1 ${exactly}, libexpected-dev, libfmt-dev, liblz4-dev, libxxhash-dev, libzstd-dev, nlohmann-json3-dev"
+  "libptxkit1 ${exactly}, libexpected-dev, libfmt-dev, liblz4-dev, libxxhash-dev, libzstd-dev, libdeflate-dev, zlib1g-dev, nlohmann-json3-dev"
   "ptxkit ${exactly}, libgtest-dev, libzstd-dev, llvm-19-dev, zlib1g-dev"
   "libraries of ptxkit: PTX analyzer, emulator, test harness, kernel DSL"
   "find_package(ptxkit) of CMake finds the C interface with a wrapper for C++20, a GoogleTest fixture that runs\nkernels on an emulator, and, with LLVM 19 and ptx-debug, a C++ DSL for kernels.")

@@ -25,7 +25,7 @@ ctest --test-dir build-aarch64 -j $(nproc) --output-on-failure $*
 SCRIPT
 chmod -R a+rX "$scratch"
 packages=(build-essential crossbuild-essential-arm64 cmake ninja-build ccache python3 qemu-user-static libexpected-dev libcli11-dev
-  nlohmann-json3-dev libfmt-dev:arm64 liblz4-dev:arm64 libxxhash-dev:arm64 libzstd-dev:arm64 zlib1g-dev:arm64
+  nlohmann-json3-dev libfmt-dev:arm64 liblz4-dev:arm64 libxxhash-dev:arm64 libzstd-dev:arm64 libdeflate-dev:arm64 zlib1g-dev:arm64
   libgtest-dev:arm64 libgmock-dev:arm64 librapidcheck-dev:arm64)
 mmdebstrap --variant=minbase --format=null --architectures=amd64,arm64 --include="$(IFS=,; echo "${packages[*]}")" \
   --customize-hook="copy-in '$scratch/ptxkit' '$scratch/ptxkit.sh' /root" \

@@ -274,7 +274,7 @@ section_errors() {
   cp input kept; "$pack" -q input
   expect 1 "$pack" input; says "input.lz4: the output exists already; add -f to overwrite it"
   expect 0 "$pack" -f input
-  expect 1 "$pack" -d kept; says "kept: expected a name that ends in .lz4, .ptz or .zst; name the output with -o, or use -c"
+  expect 1 "$pack" -d kept; says "kept: expected a name that ends in .lz4, .ptz, .zst or .gz; name the output with -o, or use -c"
   expect 1 "$pack" -dc kept; says "kept, frame 0, byte 0: not an LZ4 file"
   expect 1 "$pack" nothing; says "nothing: cannot open: No such file or directory"
   expect 1 "$pack" -q nothing; says "cannot open"
@@ -456,6 +456,16 @@ section_memory() {
   done
   peak_of "$pack" -f -T16 --codec zstd more -o out || fail "zstd without a budget"
   [ "$(cat peak)" -gt $((64 * 1024)) ] || fail "the budget changes nothing of zstd: $(cat peak) KiB resident without it"
+  # The same with gzip; half of the members are of another encoder.
+  "$pack" -q --codec gzip more -o more.gz; gzip -1 <more >theirs.gz; cat more more >long
+  for size in 24 64; do
+    peak_of "$pack" -c --codec gzip -T16 --memory ${size}M more >out || fail "compression with gzip"
+    [ "$(cat peak)" -lt $((size * 1024)) ] || fail "$size MiB allowed, $(cat peak) KiB resident while compressing with gzip"
+    same out more.gz
+    cat theirs.gz more.gz | peak_of "$pack" -d -T16 --memory ${size}M >out || fail "decompression of gzip"
+    [ "$(cat peak)" -lt $((size * 1024)) ] || fail "$size MiB allowed, $(cat peak) KiB resident while decompressing gzip"
+    same out long
+  done
   peak_of "$pack" -f -T16 --memory 64M --codec bbw input -o out || fail "bbw in 64 MiB"; same out bbw.ptz
   [ "$(cat peak)" -lt $((64 * 1024)) ] || fail "64 MiB allowed, $(cat peak) KiB resident while compressing with bbw"
   expect 1 "$pack" --codec bbw --memory 24M input -o c.ptz; absent c.ptz

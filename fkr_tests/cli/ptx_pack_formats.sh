@@ -92,7 +92,7 @@ section_zstd() {
   expect 2 "$pack" --seekable input; says "--seekable is for --codec zstd"
   expect 2 "$pack" --codec zstd --seekable -d a.zst; says "--seekable is for compression"
   expect 2 "$pack" --codec zstd --seekable --no-content-size input; says "exclude each other"
-  expect 2 "$pack" --codec zst input; says "--codec: expected lz4, zstd, lzr, lzf, deflate-like, bbw, found 'zst'"
+  expect 2 "$pack" --codec zst input; says "--codec: expected lz4, zstd, gzip, lzr, lzf, deflate-like, bbw, found 'zst'"
   expect 2 "$pack" --auto --seekable input; says "are for a codec that --codec names"
   expect 1 "$pack" --codec zstd -t input; says "input, frame 0, byte 0: not a Zstandard frame: expected the magic number 0xfd2fb528"
   expect 0 "$pack" --list-codecs; prints "zstd           .zst"
@@ -182,6 +182,147 @@ section_zstd_corpus() {
     "$pack" -q --codec zstd --seekable -c "$file" | zstd -dqc | cmp -s - "$file" || fail "zstd does not read $file, seekable"
     for level in -1 -3 -9 --fast=5; do
       zstd -qc $level "$file" | "$pack" -dc | cmp -s - "$file" || fail "ptx-pack does not read $file, zstd $level"
+    done
+  done
+}
+
+section_gzip() {
+  make_three_million
+  expect 0 "$pack" --codec gzip input; silent; present input.gz
+  mv input.gz a.gz
+  expect 0 "$pack" -z --codec gzip -c input; same out a.gz
+  expect 0 "$pack" -d a.gz; same a input
+  expect 0 "$pack" -f a.gz; same a input  # .gz means decompress
+  cp a.gz other; expect 0 "$pack" -dc other; same out input  # so do the first bytes
+  expect 0 "$pack" -dc <a.gz; same out input
+  expect 0 "$pack" -t a.gz; silent
+  expect 0 "$pack" -tvv a.gz; says "a.gz -> no errors"; says "47 members"; says "libdeflate"
+  expect 0 "$pack" --list a.gz; lists a.gz 47 0 gzip 47 content "$(stat -c %s a.gz)" 3000000
+  for flags in -T1 -T2 -T7 "-T16 --memory 24M" "--prefetch 0" "--backend cpu" "--policy gpu"; do
+    # shellcheck disable=SC2086
+    expect 0 "$pack" --codec gzip $flags -c input; same out a.gz
+    # shellcheck disable=SC2086
+    expect 0 "$pack" -d $flags -c a.gz; same out input
+  done
+  expect 0 "$pack" --codec gzip -2 -c input; same out a.gz
+  cat input | "$pack" --codec gzip -c | cmp -s - a.gz || fail "a pipe changes the bytes"
+  for level in 1 3; do expect 0 "$pack" --codec gzip -$level -c input; cp out level$level; "$pack" -dc level$level | cmp -s - input || fail "-$level"; done
+  cmp -s level1 a.gz && fail "-1 changed nothing"
+  cmp -s level3 a.gz && fail "-3 changed nothing"
+  expect 0 "$pack" --codec gzip --verify --rm input -o v.gz; absent input; expect 0 "$pack" -d --rm v.gz -o input; absent v.gz; same a input
+  mkdir -p t/u; cp input t/x; cp input t/u/y; expect 0 "$pack" --codec gzip -r --rm t; present t/x.gz t/u/y.gz; absent t/x t/u/y
+  expect 0 "$pack" -d -r --rm t; same t/x input; same t/u/y input; absent t/x.gz t/u/y.gz
+  cat a.gz a.gz >two.gz; expect 0 "$pack" -dc two.gz; cat input input | cmp -s - out || fail "two files"
+  : >empty; expect 0 "$pack" --codec gzip empty; [ "$(stat -c %s empty.gz)" = 28 ] || fail "an empty file is the last member of BGZF"
+  expect 0 "$pack" -dc empty.gz; [ ! -s out ] || fail "an empty file"
+  for range in 0:1 65279:65281 1234567: :10 2999999:3000000 0:3000000 :; do
+    begin=${range%:*} end=${range#*:}
+    expect 0 "$pack" --range "$range" a.gz
+    tail -c +$((${begin:-0} + 1)) input | head -c $((${end:-3000000} - ${begin:-0})) | cmp -s - out || fail "range $range"
+  done
+  expect 1 "$pack" --range 0:3000001 a.gz -o none; says "beyond the 3000000 bytes"; absent none
+  # Behind the last member: zeros are padding, other bytes give a warning, as with gzip.
+  { cat a.gz; head -c 300000 /dev/zero; } >padded.gz; expect 0 "$pack" -dc padded.gz; silent; same out input
+  { cat a.gz; printf 'junk'; } >tail.gz; expect 0 "$pack" -dc tail.gz; same out input; says "tail.gz, byte $(stat -c %s a.gz): 4 bytes behind the last member are ignored"
+  expect 0 "$pack" -q -t tail.gz; silent; expect 0 "$pack" --list tail.gz
+  # What is not there is refused.
+  expect 2 "$pack" --codec gzip -B4 input; says "-B and --reproducible are for lz4, not for gzip"
+  expect 2 "$pack" --codec gzip --no-frame-crc input; says "are for lz4 and zstd, not for gzip"
+  expect 2 "$pack" --codec gzip --seekable input; says "--seekable is for --codec zstd"
+  expect 2 "$pack" --codec gzip --backend emulator input; says "--backend emulator has no gzip"
+  expect 1 "$pack" --backend emulator -t a.gz; says "the backend emulator has no gzip"
+  expect 2 "$pack" --codec gzip -b input; says "-b measures LZ4 and not gzip"
+  expect 1 "$pack" --codec gzip -t input; says "input, member 0, byte 0: not a gzip member: expected the bytes 1f 8b, found 31 0a"
+  expect 0 "$pack" --list-codecs; prints "gzip           .gz"
+}
+
+section_gzip_corrupt() {
+  need gzip gzip
+  make_three_million
+  "$pack" -q --codec gzip input -o ours.gz; gzip -c input >theirs.gz
+  for kind in ours theirs; do
+    size=$(stat -c %s $kind.gz)
+    for length in 0 1 9 10 17 100 70000 $((size - 9)) $((size - 8)) $((size - 1)); do
+      head -c "$length" $kind.gz >cut.gz
+      [ "$kind $length" = "ours $((size - 28))" ] && continue
+      expect 1 "$pack" -d cut.gz; says "cut.gz, member"; says "truncated"; absent cut
+    done
+    for at in 0 1 2 3 5000 200000 $((size / 2)) $((size - 31)) $((size - 5)) $((size - 1)); do
+      cp $kind.gz bad.gz; damage bad.gz "$at"
+      expect 1 "$pack" -t bad.gz; says "bad.gz, member"
+      expect 1 "$pack" -d bad.gz; absent bad
+    done
+  done
+  cp theirs.gz bad.gz; damage bad.gz $((size - 5)); expect 1 "$pack" -t bad.gz; says "bad.gz, member 0, byte 0: CRC-32 mismatch of the content"
+  cp theirs.gz bad.gz; damage bad.gz $((size - 1)); expect 1 "$pack" -t bad.gz; says "the member has 3000000 bytes, its end says"
+  cp theirs.gz bad.gz; damage bad.gz 2; expect 1 "$pack" -t bad.gz; says "method 73 is unknown, expected 8 (deflate)"
+  cp theirs.gz bad.gz; damage bad.gz 3; damage bad.gz 3; printf '\x20' | dd of=bad.gz bs=1 seek=3 conv=notrunc status=none
+  expect 1 "$pack" -t bad.gz; says "reserved flags of the header are set: 0x20"
+  # A bomb of zeros; many empty members.
+  head -c 1000000000 /dev/zero | gzip -1 >bomb.gz; "$pack" -dc --memory 24M bomb.gz | wc -c | grep -qx 1000000000 || fail "the bomb"
+  : | gzip >e.gz; for _ in $(seq 2000); do cat e.gz; done >many.gz; for _ in $(seq 5); do cat many.gz; done >more.gz
+  expect 0 "$pack" -dc more.gz; [ ! -s out ] || fail "empty members"
+}
+
+section_gzip_interop() {
+  need gzip gzip; need bgzip tabix; need pigz pigz
+  make_input
+  local size flags level
+  for size in $awkward_sizes 65279 65280 65281 130560 130561; do
+    slice "$size"
+    for level in 1 2 3; do
+      expect 0 "$pack" --codec gzip -$level -c raw; cp out ours.gz
+      for reader in "gzip -dc" "bgzip -dc" "pigz -dc"; do
+        $reader <ours.gz 2>err | cmp -s - raw || fail "$reader does not read $size bytes, -$level"
+      done
+      python3 -c 'import gzip, sys; sys.exit(gzip.open("ours.gz").read() != open("raw", "rb").read())' || fail "Python does not read $size bytes"
+    done
+    bgzip -t ours.gz 2>err || fail "bgzip -t: $size bytes"
+    for writer in "gzip -1" "gzip -9" "bgzip" "pigz -p2 -b 128" "pigz -11 -p1"; do
+      [ "$writer" = "pigz -11 -p1" ] && [ "$size" -gt 70000 ] && continue
+      $writer -c <raw >theirs.gz
+      expect 0 "$pack" -dc theirs.gz; same out raw
+      expect 0 "$pack" -T1 -dc <theirs.gz; same out raw
+    done
+  done
+  # A name, a comment, an extra field, a header CRC; members of all kinds one after another.
+  python3 - <<'PY'
+import struct, zlib
+raw = open("input", "rb").read()
+def member(data, flags, fields):
+    deflate = zlib.compressobj(6, zlib.DEFLATED, -15)
+    header = b"\x1f\x8b\x08" + bytes([flags]) + b"\0\0\0\0\0\xff" + fields
+    if flags & 2:
+        header += struct.pack("<H", zlib.crc32(header) & 0xffff)
+    return header + deflate.compress(data) + deflate.flush() + struct.pack("<II", zlib.crc32(data), len(data))
+extra = struct.pack("<H", 9) + b"XY\x05\x00abcde"
+parts = [member(raw, 0, b""), member(raw[:10], 4, extra), member(raw, 8, b"name\0"), member(raw[:5], 16, b"a comment\0"),
+         member(raw, 31, extra + b"n\0c\0"), member(b"", 8, b"x" * 70000 + b"\0")]
+open("all.gz", "wb").write(b"".join(parts))
+open("expected", "wb").write(raw + raw[:10] + raw + raw[:5] + raw)
+open("long.gz", "wb").write(member(raw, 8, b"x" * 140000 + b"\0"))
+PY
+  gzip -dc all.gz 2>/dev/null | cmp -s - expected || fail "gzip reads the members itself"
+  { cat all.gz; bgzip -c <input; pigz -c <input; cat all.gz; } >mixed.gz; cat expected input input expected >mixed
+  for flags in -T1 -T4 "--memory 24M"; do
+    # shellcheck disable=SC2086
+    expect 0 "$pack" $flags -dc mixed.gz; same out mixed
+  done
+  expect 1 "$pack" -t long.gz; says "long.gz, member 0, byte 0: a header of more than 131072 bytes"
+}
+
+section_gzip_corpus() {
+  need gzip gzip; need bgzip tabix; need pigz pigz
+  [ -d "$corpus" ] || { echo "SKIPPED: no corpus: set PTXKIT_CORPUS to a folder of files"; exit 77; }
+  local file level
+  for file in "$corpus"/*; do
+    for level in 1 2 3; do
+      "$pack" -q --codec gzip -$level -c "$file" | tee out.gz | gzip -dc | cmp -s - "$file" || fail "gzip does not read $file, -$level"
+      bgzip -t out.gz || fail "bgzip -t: $file, -$level"
+    done
+    pigz -dc out.gz | cmp -s - "$file" || fail "pigz does not read $file"
+    for writer in "gzip -1" "gzip -6" bgzip pigz; do
+      $writer -c <"$file" | "$pack" -dc | cmp -s - "$file" || fail "ptx-pack does not read $file of $writer"
     done
   done
 }

@@ -143,7 +143,7 @@ PYTHON
   expect 1 ranks 4 input -o nowhere/x; says_once "nowhere/x: cannot create a file beside it: No such file or directory"
   expect 1 ranks 4 input -o /dev/null; says_once "/dev/null: expected a file to write, found a device"
   expect 1 ranks 4 /dev/null -o x; says_once "/dev/null: expected a file whose size is known"
-  expect 1 ranks 4 -d kept; says_once "expected a name that ends in .lz4, .ptz or .zst"
+  expect 1 ranks 4 -d kept; says_once "expected a name that ends in .lz4, .ptz, .zst or .gz"
   expect 1 ranks 4 -f input -o input; says_once "input: the output is the input"; same input kept
   PTXKIT_LIBCUDA=/nowhere expect 1 ranks 4 --backend cuda -f input; says_once "no NVIDIA driver"
   expect 1 ranks 2 -qq nothing; silent

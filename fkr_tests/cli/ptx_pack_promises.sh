@@ -9,8 +9,8 @@ work=$(mktemp -d) && trap 'chmod -R u+rwx "$work"; rm -rf "$work"' EXIT && cd "$
 . "$source_folder/fkr_tests/cli/pack_common.sh"
 
 # What can go wrong with a file is tried with LZ4, and with a codec of each other format.
-other_codecs="lzr zstd"
-suffix_of() { case $1 in lz4) echo .lz4 ;; zstd) echo .zst ;; *) echo .ptz ;; esac; }
+other_codecs="lzr zstd gzip"
+suffix_of() { case $1 in lz4) echo .lz4 ;; zstd) echo .zst ;; gzip) echo .gz ;; *) echo .ptz ;; esac; }
 
 # Without some standard descriptors nothing is lost: the input is removed only after its output exists.
 section_closed_descriptors() {
@@ -142,7 +142,7 @@ section_made_when_read() {
 section_no_threads() {
   need_root; chmod 777 .
   seq 1 300000 >x; "$pack" -q -T1 -c x >expected; "$pack" -q --codec lzr -c x >expected.ptz
-  "$pack" -q --codec zstd -c x >expected.zst
+  "$pack" -q --codec zstd -c x >expected.zst; "$pack" -q --codec gzip -c x >expected.gz
   # Copies the program, because another user may have no access to the build folder.
   cp "$pack" ./program; chmod 755 program
   local flags
@@ -152,6 +152,8 @@ section_no_threads() {
     expect 0 timeout 60 setpriv --reuid 65534 --regid 65534 --clear-groups bash -c "$flags; exec ./program -T8 -dc expected.ptz"; same out x
     expect 0 timeout 60 setpriv --reuid 65534 --regid 65534 --clear-groups bash -c "$flags; exec ./program -T8 -dc expected.zst"; same out x
     expect 0 timeout 60 setpriv --reuid 65534 --regid 65534 --clear-groups bash -c "$flags; exec ./program -T8 -c --codec zstd x"; same out expected.zst
+    expect 0 timeout 60 setpriv --reuid 65534 --regid 65534 --clear-groups bash -c "$flags; exec ./program -T8 -c --codec gzip x"; same out expected.gz
+    expect 0 timeout 60 setpriv --reuid 65534 --regid 65534 --clear-groups bash -c "$flags; exec ./program -T8 -dc expected.gz"; same out x
     expect 0 timeout 60 setpriv --reuid 65534 --regid 65534 --clear-groups bash -c "$flags; exec ./program -T8 -c --codec lzr x"; same out expected.ptz
     expect 0 timeout 60 setpriv --reuid 65534 --regid 65534 --clear-groups bash -c "$flags; exec ./program --policy mixed -T8 -c x"
   done
@@ -162,7 +164,7 @@ section_no_threads() {
   local kilobytes code codec
   for kilobytes in $(seq 10000 2000 90000); do
     (bash -c "ulimit -v $kilobytes; exec ./program --version") >out 2>err || continue  # too little for the program
-    for codec in bbw zstd; do
+    for codec in bbw zstd gzip; do
       timeout 60 bash -c "ulimit -v $kilobytes; exec ./program -T4 -c --codec $codec x" >out 2>err; code=$?
       [ $code -le 1 ] || { fail "with $kilobytes KiB: exit $code"; head -c 300 err; }
       [ $code != 0 ] || "$pack" -dc out | cmp -s - x || fail "with $kilobytes KiB the output of $codec is wrong"

@@ -11,6 +11,7 @@
 
 #include <lz4frame.h>
 
+#include "fkr_tests/fuzz/limited_sink.hpp"
 #include "runtime/codec/stream/stream.hpp"
 #include "runtime/codec/threads/executor.hpp"
 
@@ -18,18 +19,8 @@ namespace {
 
 using ByteVector = std::vector<uint8_t>;
 
-constexpr size_t kMaxRawBytes = 16u << 20;  // longer results are not compared
-
-class LimitedSink final : public ptxkit::format::ByteSink {
- public:
-  ptxkit::Result<void> write(ptxkit::format::Bytes bytes) override {
-    if (raw.size() + bytes.size() > kMaxRawBytes) return ptxkit::fail("enough");
-    raw.insert(raw.end(), bytes.begin(), bytes.end());
-    return {};
-  }
-
-  ByteVector raw;
-};
+using ptxkit::fuzz::kMaxRawBytes;
+using ptxkit::fuzz::LimitedSink;
 
 struct OracleAnswer {
   bool is_complete = false;  // every byte was read, and the last frame is complete

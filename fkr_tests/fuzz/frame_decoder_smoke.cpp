@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "fkr_tests/cases/corpus.hpp"
+#include "fkr_tests/fuzz/stream_damage.hpp"
 #include "runtime/codec/stream/stream.hpp"
 #include "runtime/codec/threads/executor.hpp"
 
@@ -44,29 +45,6 @@ ByteVector valid_stream(std::mt19937& random) {
   return stream;
 }
 
-void damage(ByteVector& stream, std::mt19937& random) {
-  for (auto change = random() % 6; change != 0 && !stream.empty(); --change) {
-    const size_t at = random() % stream.size();
-    switch (random() % 5) {
-      case 0:
-        stream[at] = static_cast<uint8_t>(random());
-        break;
-      case 1:
-        stream[at] ^= static_cast<uint8_t>(1u << random() % 8);
-        break;
-      case 2:
-        stream.resize(at);
-        break;
-      case 3:
-        stream.insert(stream.begin() + static_cast<ptrdiff_t>(at), static_cast<uint8_t>(random()));
-        break;
-      case 4:
-        stream.erase(stream.begin() + static_cast<ptrdiff_t>(at));
-        break;
-    }
-  }
-}
-
 }  // namespace
 }  // namespace ptxkit
 
@@ -75,7 +53,7 @@ int main(int argc, char** argv) {
   for (unsigned seed = 0; seed < count; ++seed) {
     std::mt19937 random(seed);
     auto stream = ptxkit::valid_stream(random);
-    ptxkit::damage(stream, random);
+    ptxkit::fuzz::damage(stream, random);
     // A heap copy of the exact size, so that a sanitizer sees an access one byte too far.
     const std::vector<uint8_t> exact(stream.begin(), stream.end());
     LLVMFuzzerTestOneInput(exact.data(), exact.size());

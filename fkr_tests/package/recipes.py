@@ -14,7 +14,8 @@ REPO = pathlib.Path(sys.argv[1])
 # What CMakeLists.txt files and sources ask for -> its name in vcpkg and in conda.
 NAMES = {"CLI11": ("cli11", "cli11"), "LLVM": ("llvm", "llvmdev"), "fmt": ("fmt", "fmt"), "lz4": ("lz4", "lz4-c"),
          "nlohmann_json": ("nlohmann-json", "nlohmann_json"), "tl/expected": ("tl-expected", "tl-expected"),
-         "xxhash": ("xxhash", "xxhash"), "zstd": ("zstd", "zstd-static")}
+         "xxhash": ("xxhash", "xxhash"), "zstd": ("zstd", "zstd-static"),
+         "deflate": ("libdeflate", "libdeflate"), "z": ("zlib", "zlib")}
 LEFT_OUT = {"Threads", "MPI", "GTest"}  # of the compiler; for a program that the recipes do not build; for the tests
 wrong = []
 
@@ -53,7 +54,7 @@ require(hosted == {names[1] for names in NAMES.values()}, f"the recipe depends o
 llvm = re.search(r"PTXKIT_LLVM_VERSION (\S+) ", text("builder/CMakeLists.txt"))[1]
 require(f"llvmdev {llvm}.*" in conda["requirements"]["host"], f"the recipe has another LLVM than {llvm}")
 debian = text("cmake/PtxkitDebian.cmake")
-for package in ("libexpected-dev", "libfmt-dev", "liblz4-dev", "libxxhash-dev", "libzstd-dev", "nlohmann-json3-dev", f"llvm-{llvm.split('.')[0]}-dev"):
+for package in ("libexpected-dev", "libfmt-dev", "liblz4-dev", "libxxhash-dev", "libzstd-dev", "libdeflate-dev", "zlib1g-dev", "nlohmann-json3-dev", f"llvm-{llvm.split('.')[0]}-dev"):
     require(package in debian, f"PtxkitDebian.cmake does not name {package}")
 for recipe in ("packaging/vcpkg/ptxkit/portfile.cmake", "packaging/conda/recipe.yaml"):
     for option in re.findall(r"-D(PTXKIT_\w+)", text(recipe)):

@@ -35,7 +35,8 @@ constexpr Program kProgram{
         "Compresses one file to a standard LZ4 frame or a .ptz file, and back, with all ranks of an MPI job:\n"
         "  mpirun ptx-pack-mpi BIG\n"
         "The bytes are those of ptx-pack. Of its options these are refused, since ranks cannot share what\n"
-        "they ask for: --auto, -b, -c, --codec zstd, -r, -BD, --list, --measure-rates, --memory, --policy mixed, "
+        "they ask for: --auto, -b, -c, --codec zstd, --codec gzip, -r, -BD, --list, --measure-rates, --memory, "
+        "--policy mixed, "
         "--range,\n"
         "--sandbox=require, --share-by-rank, --[no-]sparse, --trace, --trial, --verify.",
     .devices = "all",
@@ -50,7 +51,8 @@ std::string refusal(const Options& options) {
       {options.mode == Mode::list, "--list is refused: use ptx-pack --list"},
       {options.mode == Mode::bench, "-b is refused: use ptx-pack -b"},
       {options.mode == Mode::measure_rates, "--measure-rates is refused: use ptx-pack --measure-rates"},
-      {options.format == format::FileFormat::zstd, "--codec zstd is refused: use ptx-pack --codec zstd"},
+      {options.format == format::FileFormat::zstd || options.format == format::FileFormat::gzip,
+       "--codec zstd and --codec gzip are refused: use ptx-pack"},
       {options.chooses != Chooses::named, "--auto and --trial are refused: name a codec with --codec"},
       {options.share_by_rank, "--share-by-rank is refused: here ranks share each file; use ptx-pack --share-by-rank"},
       {options.recursive, "-r is refused: use ptx-pack --share-by-rank -r, where ranks share files"},
@@ -134,8 +136,8 @@ class SharedPacker {
       const size_t known = std::min<uint64_t>(size_bytes, sizeof first);
       if (auto agreed = job_.agree(file.read_at(0, format::MutableBytes(first).first(known))); !agreed) return agreed;
       const format::FileFormat found = format_of_input(format::Bytes(first).first(known), path);
-      if (found == format::FileFormat::zstd)
-        return fail("Zstandard is refused: ranks cannot share it", path, "use ptx-pack");
+      if (found != format::FileFormat::lz4 && found != format::FileFormat::ptz)
+        return fail(fmt::format("{} is refused: ranks cannot share it", row_of(found).name), path, "use ptx-pack");
       is_ptz_ = is_ptz_ || found == format::FileFormat::ptz;
     }
     std::unique_ptr<codec::Backend> lz4;

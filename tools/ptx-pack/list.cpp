@@ -14,6 +14,7 @@
 #include "runtime/codec/format/peeked_source.hpp"
 #include "runtime/codec/format/ptz.hpp"
 #include "runtime/codec/format/zstd_frame.hpp"
+#include "runtime/codec/stream/gzip_stream.hpp"
 #include "support/check.hpp"
 #include "support/printable.hpp"
 #include "tools/ptx-pack/files.hpp"
@@ -129,6 +130,22 @@ Result<Summary> summary_of_zstd(format::ByteSource& source) {
   return found;
 }
 
+// Members do not say their sizes before they are decoded.
+Result<Summary> summary_of_gzip(format::ByteSource& source) {
+  codec::Executor executor;
+  codec::DeflateCoder coder(executor);
+  format::NullSink sink;
+  const auto totals =
+      codec::decompress_gzip(source, sink, executor, coder, {.ignore_garbage = [](uint64_t, uint64_t) {}});
+  if (!totals) return tl::unexpected(totals.error());
+  return Summary{.frame_count = totals->frame_count,
+                 .block_count = totals->frame_count,
+                 .stored_bytes = totals->stored_bytes,
+                 .kinds = {"gzip"},
+                 .checks = {"content"},
+                 .raw_bytes = totals->raw_bytes};
+}
+
 Result<Summary> summary_of(format::FileFormat format, format::ByteSource& source, bool with_budget) {
   switch (format) {
     case format::FileFormat::lz4:
@@ -137,6 +154,8 @@ Result<Summary> summary_of(format::FileFormat format, format::ByteSource& source
       return summary_of_ptz(source, with_budget);
     case format::FileFormat::zstd:
       return summary_of_zstd(source);
+    case format::FileFormat::gzip:
+      return summary_of_gzip(source);
   }
   PTXKIT_CHECK(false, "every format has a summary");
 }

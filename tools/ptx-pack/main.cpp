@@ -16,6 +16,7 @@
 #include "runtime/codec/blocks/block_codec.hpp"
 #include "runtime/codec/format/peeked_source.hpp"
 #include "runtime/codec/select_backend.hpp"
+#include "runtime/codec/stream/gzip_stream.hpp"
 #include "runtime/codec/stream/ptz_stream.hpp"
 #include "runtime/codec/stream/stream.hpp"
 #include "runtime/codec/stream/zstd_stream.hpp"
@@ -56,7 +57,9 @@ uint64_t stream_bytes(const Options& options, bool may_use_device) {
   return may_use_device ? data_bytes(options) / 2 : data_bytes(options);
 }
 
+// The levels -1, -2 and -3 in the numbers of libzstd and libdeflate.
 int zstd_level(const Options& options) { return options.fast ? 1 : options.high_ratio ? 3 : 2; }
+int gzip_level(const Options& options) { return options.fast ? 1 : options.high_ratio ? 9 : 6; }
 
 class Packer {
  public:
@@ -204,6 +207,10 @@ class Packer {
         codec::ZstdCoder coder(executor);
         return codec::decompress_zstd(source, sink, executor, coder, {.limits = limits});
       }
+      if (format_ == FileFormat::gzip) {
+        codec::DeflateCoder coder(executor);
+        return codec::decompress_gzip(source, sink, executor, coder, {.limits = limits});
+      }
       const auto cpu = codec::make_cpu_backend(executor);
       return codec::decompress_stream(source, sink, *cpu, {.progress = {}, .limits = limits});
     };
@@ -260,7 +267,8 @@ class Packer {
       return fail(fmt::format("the backend {} has no {}", options_.backend, name), {}, "leave --backend away");
     if (options_.policy == codec::Policy::gpu || options_.policy == codec::Policy::mixed)
       request_.notice(fmt::format("using the CPU: there are no kernels for {}", name), false);
-    zstd_.emplace(executor_);
+    if (!zstd_) zstd_.emplace(executor_);
+    if (!deflate_) deflate_.emplace(executor_);
     return {};
   }
   template <class T, class Select>
@@ -292,6 +300,20 @@ class Packer {
                                    .progress = progress,
                                    .limits = limits});
     }
+    if (format_ == FileFormat::gzip) {
+      const auto ignore_garbage = [&](uint64_t offset, uint64_t count) {
+        request_.notice(fmt::format("{}, byte {}: {} behind the last member are ignored", input.name(), offset,
+                                    plural(count, "byte")),
+                        true);
+      };
+      if (options_.mode != Mode::compress) {
+        return codec::decompress_gzip(source, sink, executor_, *deflate_,
+                                      {.progress = progress, .limits = limits, .ignore_garbage = ignore_garbage});
+      }
+      return codec::compress_gzip(
+          source, sink, executor_, *deflate_,
+          {.level = gzip_level(options_), .content_bytes = input.size_bytes(), .progress = progress, .limits = limits});
+    }
     if (format_ == FileFormat::ptz) {
       const codec::PtzOptions options{.coder = blocks_.get(),
                                       .search = options_.fast ? codec::MatchSearch::tables : codec::MatchSearch::chains,
@@ -319,6 +341,8 @@ class Packer {
     if (options_.verbosity < 3) return;
     if (format_ == FileFormat::ptz) {
       tell(fmt::format("  {}; {}\n", plural(totals.block_count, "block"), blocks_->description()));
+    } else if (format_ == FileFormat::gzip) {
+      tell(fmt::format("  {}; {}\n", plural(totals.frame_count, "member"), totals.by));
     } else {
       const bool has_encoders = options_.mode == Mode::compress && format_ == FileFormat::lz4;
       tell(fmt::format("  {}, {}; {}{}\n", plural(totals.frame_count, "frame"), plural(totals.block_count, "block"),
@@ -346,6 +370,7 @@ class Packer {
   std::unique_ptr<codec::Backend> lz4_;
   std::unique_ptr<codec::BlockCoder> blocks_;
   std::optional<codec::ZstdCoder> zstd_;
+  std::optional<codec::DeflateCoder> deflate_;
   std::optional<scheduler::Ledger> memory_of_lz4_, memory_of_blocks_, memory_of_cpu_;
   bool is_without_backend_ = false;
   // Of the current file:

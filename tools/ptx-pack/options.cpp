@@ -200,12 +200,12 @@ std::variant<Options, ExitCode> parse_options(int argc, char** argv, const Progr
   std::string devices = program.devices;
   app.add_option("--device", devices, program.devices_help);
   std::string codec = "lz4";
-  app.add_option(
-      "--codec", codec,
-      fmt::format("lz4 (default); zstd: Zstandard frames; {}: smaller, in .ptz files; lzr takes options, as in "
-                  "lzr:lanes=8,chunk=4K: chunks that are coded apart, of 1, 4, 8 or 16 KiB, in 4, 8 or 32 "
-                  "lanes",
-                  format::ptz_codec_names()));
+  app.add_option("--codec", codec,
+                 fmt::format("lz4 (default); zstd: Zstandard frames; gzip: gzip members; {}: smaller, in .ptz files; "
+                             "lzr takes options, as in "
+                             "lzr:lanes=8,chunk=4K: chunks that are coded apart, of 1, 4, 8 or 16 KiB, in 4, 8 or 32 "
+                             "lanes",
+                             format::ptz_codec_names()));
   bool is_auto = false;
   std::string trial;
   app.add_flag("--auto", is_auto,
@@ -217,9 +217,11 @@ std::variant<Options, ExitCode> parse_options(int argc, char** argv, const Progr
   app.add_flag("--seekable", options.seekable,
                "of zstd: frames of 512 KiB and a table of them, for --range, in place of one frame");
   app.add_flag("--reproducible", options.reproducible, "the encoder whose bytes are the same on every backend");
-  app.add_flag("-1", options.fast,
-               fmt::format("the usual level of lz4; zstd: faster; {}: several times as fast on a GPU, some 8 % larger",
-                           fmt::join(names_of_fast_codecs(), ", ")));
+  app.add_flag(
+      "-1", options.fast,
+      fmt::format(
+          "the usual level of lz4; zstd, gzip: faster, larger; {}: several times as fast on a GPU, some 8 % larger",
+          fmt::join(names_of_fast_codecs(), ", ")));
   app.add_flag("-2", level_two, "the usual compression level (default)");
   app.add_flag("-3", options.high_ratio, "a higher ratio, slower; the bytes are the same on every backend");
   app.add_option("--sandbox", options.sandbox,
@@ -303,16 +305,19 @@ std::variant<Options, ExitCode> parse_options(int argc, char** argv, const Progr
     options.chooses = is_auto ? Chooses::by_statistics : trial == "ratio" ? Chooses::by_ratio : Chooses::by_speed;
   }
   const bool has_frame_flags = content_size || no_content_size || frame_crc || no_frame_crc;
-  if (codec == row_of(format::FileFormat::zstd).name) {
-    options.format = format::FileFormat::zstd;
+  const auto is = [&](format::FileFormat format) { return codec == row_of(format).name; };
+  if (is(format::FileFormat::zstd) || is(format::FileFormat::gzip)) {
+    options.format = is(format::FileFormat::zstd) ? format::FileFormat::zstd : format::FileFormat::gzip;
+    if (options.format == format::FileFormat::gzip && has_frame_flags)
+      return usage("--[no-]content-size and --[no-]frame-crc are for lz4 and zstd, not for gzip");
     if (!block_flags.empty() || options.reproducible)
       return usage(fmt::format("-B and --reproducible are for lz4, not for {}", codec));
     if (options.backend == "cuda" || options.backend == "emulator")
       return usage(fmt::format("--backend {} has no {}: it is coded on the CPU", options.backend, codec));
-  } else if (codec != row_of(format::FileFormat::lz4).name) {
+  } else if (!is(format::FileFormat::lz4)) {
     const auto coding = format::parse_ptz_coding(codec);
     if (format::find_ptz_codec(codec.substr(0, codec.find(':'))) == nullptr)
-      return usage(fmt::format("--codec: expected lz4, zstd, {}, found '{}'", format::ptz_codec_names(), codec));
+      return usage(fmt::format("--codec: expected lz4, zstd, gzip, {}, found '{}'", format::ptz_codec_names(), codec));
     if (!coding) return usage(fmt::format("--codec: {}", coding.error().what));
     options.format = format::FileFormat::ptz;
     options.codec = *coding;

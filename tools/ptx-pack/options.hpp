@@ -80,8 +80,8 @@ struct Program {
   const char* name = "ptx-pack";
   const char* description =
       "Compresses files to standard LZ4 frames and back, on the CPU, on a GPU or on the PTX emulator.\n"
-      "`lz4` reads what this program writes, and this program reads what `lz4` writes. With --codec zstd the\n"
-      "same holds for `zstd`.";
+      "`lz4` reads what this program writes, and this program reads what `lz4` writes. The same holds\n"
+      "for `zstd` with --codec zstd, and for `gzip` with --codec gzip.";
   const char* devices = "0";  // --device, where it is not given
   const char* devices_help = "which GPU, counted from 0 (default); several, as in 0,1, or all work together";
 };

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "runtime/codec/format/gzip_member.hpp"
 #include "runtime/codec/format/little_endian.hpp"
 #include "runtime/codec/format/lz4_frame.hpp"
 #include "runtime/codec/format/ptz.hpp"
@@ -15,12 +16,14 @@ constexpr FileFormatRow kFormats[] = {
     {FileFormat::lz4, "lz4", ".lz4", "LZ4 frames"},
     {FileFormat::ptz, "ptz", ".ptz", "independent blocks of the codecs below"},
     {FileFormat::zstd, "zstd", ".zst", "Zstandard frames (RFC 8878)"},
+    {FileFormat::gzip, "gzip", ".gz", "gzip members of 64 KiB (RFC 1952, BGZF)"},
 };
 
 std::optional<FileFormat> format_of_magic(uint32_t magic) {
   if (magic == kFrameMagic || magic == kLegacyMagic) return FileFormat::lz4;
   if (magic == kPtzMagic) return FileFormat::ptz;
   if (magic == kZstdMagic) return FileFormat::zstd;
+  if ((magic & 0xffff) == kGzipMagic) return FileFormat::gzip;
   return std::nullopt;
 }
 

@@ -12,7 +12,7 @@
 
 namespace ptxkit::format {
 
-enum class FileFormat : uint8_t { lz4, ptz, zstd };
+enum class FileFormat : uint8_t { lz4, ptz, zstd, gzip };
 
 struct FileFormatRow {
   FileFormat format;
@@ -28,6 +28,6 @@ std::optional<FileFormat> format_of_name(std::string_view name);
 // By the first bytes of a file; 16 tell a skippable frame of up to 4 bytes before the first LZ4 or Zstandard frame.
 // Nothing for others.
 std::optional<FileFormat> format_of_bytes(Bytes first);
-std::string file_suffixes();  // ".lz4, .ptz or .zst"
+std::string file_suffixes();  // ".lz4, .ptz, .zst or .gz"
 
 }  // namespace ptxkit::format

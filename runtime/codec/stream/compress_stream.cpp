@@ -6,10 +6,9 @@
 #include <memory>
 #include <vector>
 
-#include <fmt/format.h>
-
 #include "runtime/codec/blocks/lz4_block.hpp"
 #include "runtime/codec/format/background_hash.hpp"
+#include "runtime/codec/stream/announced_size.hpp"
 #include "runtime/codec/stream/batch_plan.hpp"
 #include "runtime/codec/stream/pipeline.hpp"
 #include "runtime/codec/stream/stream.hpp"
@@ -95,10 +94,8 @@ class Compressor {
     if (!count) return tl::unexpected(count.error());
     has_ended_ = *count < batch_bytes_;
     read_bytes_ += *count;
-    if (const auto& announced = options_.header.content_bytes;
-        announced && (read_bytes_ > *announced || (*count < batch_bytes_ && read_bytes_ < *announced))) {
-      return changed_meanwhile();
-    }
+    if (auto same = check_announced(options_.header.content_bytes, read_bytes_, has_ended_, source_.name()); !same)
+      return tl::unexpected(same.error());
     if (*count == 0) return false;
     batch.raw = Bytes(raw, *count);
     if (options_.header.content_checksum) batch.hashed = hash_.update(batch.raw);
@@ -120,15 +117,9 @@ class Compressor {
     const auto count = source_.read(MutableBytes(&more, 1));
     if (!count) return tl::unexpected(count.error());
     read_bytes_ += *count;
-    if (*count != 0) return changed_meanwhile();
+    if (auto same = check_announced(options_.header.content_bytes, read_bytes_, true, source_.name()); !same)
+      return tl::unexpected(same.error());
     return false;
-  }
-
-  tl::unexpected<Error> changed_meanwhile() const {
-    const uint64_t announced = *options_.header.content_bytes;
-    return fail(fmt::format("the input changed while it was read: expected {} bytes, found {}{}", announced,
-                            read_bytes_ > announced ? "at least " : "", read_bytes_),
-                source_.name(), "compress it again when nobody writes to it");
   }
 
   void split(Batch& batch) const {

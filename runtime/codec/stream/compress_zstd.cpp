@@ -7,6 +7,7 @@
 
 #include "runtime/codec/format/background_hash.hpp"
 #include "runtime/codec/format/little_endian.hpp"
+#include "runtime/codec/stream/announced_size.hpp"
 #include "runtime/codec/stream/batch_plan.hpp"
 #include "runtime/codec/stream/pipeline.hpp"
 #include "runtime/codec/stream/zstd_stream.hpp"
@@ -99,18 +100,14 @@ class Compressor {
     if (!count) return tl::unexpected(count.error());
     read_bytes_ += *count;
     has_ended_ = *count < batch_bytes;
-    const auto& announced = options_.content_bytes;
-    if (announced && (read_bytes_ > *announced || (has_ended_ && read_bytes_ < *announced))) {
-      return fail(fmt::format("the input changed while it was read: expected {} bytes, found {}{}", *announced,
-                              read_bytes_ > *announced ? "at least " : "", read_bytes_),
-                  source_.name(), "compress it again when nothing writes to it");
-    }
+    if (auto same = check_announced(options_.content_bytes, read_bytes_, has_ended_, source_.name()); !same)
+      return tl::unexpected(same.error());
     if (*count == 0) return false;
     const Bytes raw = batch.storage.bytes().first(*count);
     if (options_.has_checksum && !options_.is_seekable) batch.hashed = hash_.update(raw);
     for (size_t at = 0; at < raw.size(); at += range_bytes_)
       batch.ranges.push_back({raw.subspan(at, std::min(range_bytes_, raw.size() - at))});
-    batch.is_last = announced && read_bytes_ == *announced;
+    batch.is_last = read_bytes_ == options_.content_bytes;
     return true;
   }
 

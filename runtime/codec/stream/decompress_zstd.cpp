@@ -220,22 +220,38 @@ class Decompressor {
     return {};
   }
 
+  // What lies side by side in memory is written together, since a frame may have few bytes.
   Result<void> write(Batch& batch) {
+    Bytes pending;
+    const auto send_pending = [&] {
+      return pending.empty() ? Result<void>() : sink_.write(std::exchange(pending, {}));
+    };
     for (const Part& part : batch.parts) {
       const ZstdPart& coding = part.coding;
-      if (auto done = sink_.write(coding.room.first(coding.raw_bytes)); !done) return done;
+      const Bytes raw = coding.room.first(coding.raw_bytes);
+      if (pending.data() + pending.size() != raw.data()) {
+        if (auto done = send_pending(); !done) return done;
+        pending = raw;
+      } else {
+        pending = Bytes(pending.data(), pending.size() + raw.size());
+      }
       totals_.raw_bytes += coding.raw_bytes;
       totals_.block_count += part.block_count;
       frame_raw_bytes_ = (part.begins_frame ? 0 : frame_raw_bytes_) + coding.raw_bytes;
-      if (coding.fault != nullptr) return failed(part);
+      if (coding.fault != nullptr) {
+        if (auto done = send_pending(); !done) return done;
+        return failed(part);
+      }
       if (part.ends_frame) {
         if (options_.check_frame) {
+          if (auto done = send_pending(); !done) return done;
           if (auto good = options_.check_frame(frame_raw_bytes_); !good) return good;
         }
         ++totals_.frame_count;
       }
       totals_.stored_bytes = part.end_offset;
     }
+    if (auto done = send_pending(); !done) return done;
     if (options_.progress) options_.progress(totals_.raw_bytes, totals_.stored_bytes);
     return {};
   }
