@@ -30,7 +30,7 @@ constexpr size_t kLargestPiece = size_t{4} << 20;
 struct Request {
   Coding coding;
   ptxkit_framing framing;
-  bool is_reproducible;
+  bool is_reproducible, has_checksum;
   size_t largest_item_bytes;
 };
 
@@ -47,9 +47,16 @@ Answer<Request> read_request(const ptxkit_batch_options* options) {
                   fmt::format("{} has no framing {}", info->name, read->framing),
                   "bits of ptxkit_codec_info.framings say which there are");
   }
-  if ((read->flags & ~uint32_t{PTXKIT_REPRODUCIBLE}) != 0)
-    return refuse(PTXKIT_INVALID_VALUE, fmt::format("options: unknown flags {:#x}", read->flags));
+  using Kind = Coding::Kind;
+  const bool is_own = coding->kind == Kind::lz4 || coding->kind == Kind::ptz;
+  const uint32_t known = is_own                       ? uint32_t{PTXKIT_REPRODUCIBLE}
+                         : coding->kind == Kind::zstd ? uint32_t{PTXKIT_CONTENT_CHECKSUM}
+                                                      : 0;
+  if ((read->flags & ~known) != 0)
+    return refuse(PTXKIT_INVALID_VALUE,
+                  fmt::format("options: {} has no flags {:#x}", info->name, read->flags & ~known));
   return Request{*coding, read->framing, (read->flags & PTXKIT_REPRODUCIBLE) != 0,
+                 (read->flags & PTXKIT_CONTENT_CHECKSUM) != 0,
                  static_cast<size_t>(std::min<uint64_t>(info->largest_host_item, std::numeric_limits<size_t>::max()))};
 }
 
@@ -377,6 +384,46 @@ Answer<> convert_each(const Arrays& arrays, std::vector<ptxkit_status>& statuses
   return {};
 }
 
+ptxkit_status status_of(codec::CoderItem::Status status) {
+  switch (status) {
+    case codec::CoderItem::Status::ok:
+      return PTXKIT_OK;
+    case codec::CoderItem::Status::damaged:
+      return PTXKIT_CANNOT_DECOMPRESS;
+    case codec::CoderItem::Status::bad_checksum:
+      return PTXKIT_BAD_CHECKSUM;
+    case codec::CoderItem::Status::output_too_small:
+      return PTXKIT_OUTPUT_TOO_SMALL;
+  }
+  return PTXKIT_INTERNAL;
+}
+
+// Items of Zstandard, gzip, zlib and deflate: a thread for each.
+void convert_standard(ptxkit_context& context, const Request& request, const Arrays& arrays,
+                      std::vector<ptxkit_status>& statuses, bool compresses) {
+  std::vector<codec::CoderItem> items;
+  std::vector<size_t> owners;
+  for (size_t i = 0; i < arrays.count; ++i) {
+    if (statuses[i] != PTXKIT_OK) continue;
+    items.push_back({arrays.input(i), arrays.output(i)});
+    owners.push_back(i);
+  }
+  const bool is_zstd = request.coding.kind == Coding::Kind::zstd;
+  if (is_zstd && compresses) {
+    context.zstd.compress(items, request.coding.level, request.has_checksum);
+  } else if (is_zstd) {
+    context.zstd.decompress(items);
+  } else if (compresses) {
+    context.deflate.compress(items, request.coding.wrapper, request.coding.level);
+  } else {
+    context.deflate.decompress(items, request.coding.wrapper);
+  }
+  for (size_t k = 0; k < items.size(); ++k) {
+    statuses[owners[k]] = status_of(items[k].status);
+    arrays.output_bytes[owners[k]] = items[k].output_bytes;
+  }
+}
+
 Answer<> run(ptxkit_context* context, const ptxkit_batch_options* options, const Arrays& arrays, bool compresses) {
   if (auto given = require(context, "context"); !given) return given;
   const auto request = read_request(options);
@@ -385,7 +432,9 @@ Answer<> run(ptxkit_context* context, const ptxkit_batch_options* options, const
   if (auto checked = check(arrays, statuses); !checked) return checked;
   Answer<> done;
   const bool is_lz4 = request->coding.is_lz4();
-  if (compresses && is_lz4) {
+  if (!is_lz4 && request->coding.kind != Coding::Kind::ptz) {
+    convert_standard(*context, *request, arrays, statuses, compresses);
+  } else if (compresses && is_lz4) {
     done = compress_lz4(*context, *request, arrays, statuses);
   } else if (compresses) {
     done = convert_each(arrays, statuses, [&](Bytes raw, MutableBytes output) {
@@ -411,7 +460,16 @@ Answer<size_t> bound_of(const ptxkit_batch_options* options, size_t item_bytes) 
     return refuse(PTXKIT_ITEM_TOO_LARGE,
                   fmt::format("an item of {} bytes, expected at most {}", item_bytes, request->largest_item_bytes));
   }
-  if (!request->coding.is_lz4()) return ptz_bound(*request->coding.ptz, item_bytes);
+  switch (request->coding.kind) {
+    case Coding::Kind::ptz:
+      return ptz_bound(*request->coding.ptz, item_bytes);
+    case Coding::Kind::zstd:
+      return codec::zstd_item_bound(item_bytes);
+    case Coding::Kind::deflate:
+      return codec::deflate_bound(request->coding.wrapper, item_bytes);
+    case Coding::Kind::lz4:
+      break;
+  }
   const auto bound = framed_bound(request->framing, item_bytes);
   if (!bound) return refuse(PTXKIT_ITEM_TOO_LARGE, fmt::format("an item of {} bytes has no bound", item_bytes));
   return *bound;
@@ -420,6 +478,11 @@ Answer<size_t> bound_of(const ptxkit_batch_options* options, size_t item_bytes) 
 Answer<size_t> raw_size_of(const ptxkit_batch_options* options, Bytes item) {
   const auto request = read_request(options);
   if (!request) return tl::unexpected(request.error());
+  if (request->coding.kind == Coding::Kind::deflate) {
+    return refuse(PTXKIT_UNSUPPORTED, "items of gzip, zlib and deflate do not say their raw size",
+                  "keep it beside them");
+  }
+  if (request->coding.kind == Coding::Kind::zstd) return raw_size_of_zstd(item);
   if (request->framing == PTXKIT_FRAMING_FRAME) return raw_size_of_file(request->coding.is_lz4(), item);
   if (request->framing == PTXKIT_FRAMING_STORED)
     return refuse(PTXKIT_UNSUPPORTED, "stored items do not say their raw size", "keep it beside them");

@@ -2,15 +2,39 @@
 
 #include <algorithm>
 
+#include <fmt/format.h>
 #include <lz4.h>
 
 #include "kernels/abi.hpp"
+#include "runtime/codec/cpu/zstd_coder.hpp"
+#include "runtime/codec/format/gzip_member.hpp"
 #include "support/suggest.hpp"
 
 namespace ptxkit::c_api {
 namespace {
 
 constexpr ptxkit_codec kFirstPtz = 256;
+
+// What others define, and libraries of others code on the CPU.
+struct StandardRow {
+  ptxkit_codec codec;
+  Coding::Kind kind;
+  const char* name;
+  const char* extension;
+  codec::DeflateWrapper wrapper;
+  bool is_stream;  // whether there are files of it
+};
+constexpr StandardRow kStandard[] = {
+    {PTXKIT_CODEC_ZSTD, Coding::Kind::zstd, "zstd", ".zst", {}, true},
+    {PTXKIT_CODEC_GZIP, Coding::Kind::deflate, "gzip", ".gz", codec::DeflateWrapper::gzip, true},
+    {PTXKIT_CODEC_ZLIB, Coding::Kind::deflate, "zlib", ".zz", codec::DeflateWrapper::zlib, false},
+    {PTXKIT_CODEC_DEFLATE, Coding::Kind::deflate, "deflate", ".deflate", codec::DeflateWrapper::none, false},
+};
+
+const StandardRow* standard_row(ptxkit_codec codec) {
+  const auto* const row = std::ranges::find(kStandard, codec, &StandardRow::codec);
+  return row == std::end(kStandard) ? nullptr : row;
+}
 
 const format::PtzCodecRow* ptz_row(ptxkit_codec codec) {
   if (codec < kFirstPtz || codec - kFirstPtz > 255) return nullptr;
@@ -25,6 +49,7 @@ void copy_name(char (&into)[kSize], std::string_view name) {
 std::vector<std::string> names() {
   std::vector<std::string> all = {"lz4"};
   for (const format::PtzCodecRow& row : format::ptz_codecs()) all.emplace_back(row.name);
+  for (const StandardRow& row : kStandard) all.emplace_back(row.name);
   return all;
 }
 
@@ -39,8 +64,13 @@ Answer<> find(const char* name, ptxkit_codec* codec) {
     *codec = kFirstPtz + static_cast<uint8_t>(row->codec);
     return {};
   }
-  return refuse(PTXKIT_INVALID_VALUE, "there is no codec '" + std::string(name) + "', expected lz4, " +
-                                          format::ptz_codec_names() + did_you_mean(name, names()));
+  for (const StandardRow& row : kStandard) {
+    if (std::string_view(name) != row.name) continue;
+    *codec = row.codec;
+    return {};
+  }
+  return refuse(PTXKIT_INVALID_VALUE, fmt::format("there is no codec '{}', expected {}{}", name,
+                                                  fmt::join(names(), ", "), did_you_mean(name, names())));
 }
 
 }  // namespace
@@ -76,6 +106,20 @@ Answer<ptxkit_codec_info> info_of(ptxkit_codec codec) {
     info.largest_host_item = uint64_t{1} << 40;
     return info;
   }
+  if (const StandardRow* const row = standard_row(codec)) {
+    const bool is_zstd = row->kind == Coding::Kind::zstd;
+    copy_name(info.name, row->name);
+    copy_name(info.extension, row->extension);
+    info.framings =
+        1u << (row->wrapper == codec::DeflateWrapper::none && !is_zstd ? PTXKIT_FRAMING_RAW : PTXKIT_FRAMING_FRAME);
+    if (!row->is_stream) info.operations = PTXKIT_CAN_HOST_BATCH;
+    info.least_level = is_zstd ? codec::least_zstd_level() : codec::kLeastDeflateLevel;
+    info.greatest_level = is_zstd ? codec::greatest_zstd_level() : codec::kGreatestDeflateLevel;
+    info.default_level = is_zstd ? codec::default_zstd_level() : codec::kUsualDeflateLevel;
+    info.default_block_bytes = is_zstd ? format::kZstdBlockBytes : format::kBgzfRawBytes;
+    info.largest_host_item = uint64_t{1} << 40;
+    return info;
+  }
   return refuse(PTXKIT_INVALID_VALUE, "there is no codec " + std::to_string(codec),
                 "ptxkit_codec_at() lists the codecs");
 }
@@ -90,7 +134,14 @@ Answer<Coding> coding_of(ptxkit_codec codec, int32_t level) {
                                             std::to_string(info->greatest_level) + ", or 0 for the default");
   }
   Coding coding;
+  coding.level = level;
+  if (const StandardRow* const row = standard_row(codec)) {
+    coding.kind = row->kind;
+    coding.wrapper = row->wrapper;
+    return coding;
+  }
   coding.ptz = ptz_row(codec);
+  if (coding.ptz != nullptr) coding.kind = Coding::Kind::ptz;
   if (level != info->default_level) coding.search = codec::MatchSearch::tables;
   coding.is_high = coding.is_lz4() && level == 2;
   return coding;
@@ -100,7 +151,7 @@ Answer<Coding> coding_of(ptxkit_codec codec, int32_t level) {
 
 using namespace ptxkit;
 
-size_t ptxkit_codec_count(void) { return 1 + format::ptz_codecs().size(); }
+size_t ptxkit_codec_count(void) { return 1 + format::ptz_codecs().size() + std::size(c_api::kStandard); }
 
 ptxkit_status ptxkit_codec_at(size_t index, ptxkit_codec* codec) {
   return c_api::call(__func__, [&]() -> c_api::Answer<> {
@@ -110,8 +161,10 @@ ptxkit_status ptxkit_codec_at(size_t index, ptxkit_codec* codec) {
       return c_api::refuse(PTXKIT_INVALID_VALUE,
                            "there is no codec at " + std::to_string(index) + " of " + std::to_string(count));
     }
-    *codec =
-        index == 0 ? PTXKIT_CODEC_LZ4 : c_api::kFirstPtz + static_cast<uint8_t>(format::ptz_codecs()[index - 1].codec);
+    const auto ptz = format::ptz_codecs();
+    *codec = index == 0            ? PTXKIT_CODEC_LZ4
+             : index <= ptz.size() ? c_api::kFirstPtz + static_cast<uint8_t>(ptz[index - 1].codec)
+                                   : c_api::kStandard[index - 1 - ptz.size()].codec;
     return {};
   });
 }

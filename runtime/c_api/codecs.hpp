@@ -1,20 +1,24 @@
-// The codecs of the ABI: LZ4, and one for each row of runtime/codec/format/codecs.def.
+// The codecs of the ABI: LZ4, one for each row of runtime/codec/format/codecs.def, and those of libzstd and libdeflate.
 #pragma once
 
 #include "runtime/c_api/status.hpp"
 #include "runtime/codec/backend.hpp"
 #include "runtime/codec/blocks/block_codec.hpp"
+#include "runtime/codec/cpu/deflate_coder.hpp"
 #include "runtime/codec/format/codecs.hpp"
 
 namespace ptxkit::c_api {
 
 // What a codec and a level stand for.
 struct Coding {
-  const format::PtzCodecRow* ptz = nullptr;                // null: LZ4
-  codec::MatchSearch search = codec::MatchSearch::chains;  // of `.ptz`
-  bool is_high = false;                                    // of LZ4
+  enum class Kind : uint8_t { lz4, ptz, zstd, deflate } kind = Kind::lz4;
+  const format::PtzCodecRow* ptz = nullptr;                     // of `.ptz`
+  codec::MatchSearch search = codec::MatchSearch::chains;       // of `.ptz`
+  bool is_high = false;                                         // of LZ4
+  int level = 0;                                                // of libzstd or libdeflate
+  codec::DeflateWrapper wrapper = codec::DeflateWrapper::none;  // of libdeflate
 
-  bool is_lz4() const { return ptz == nullptr; }
+  bool is_lz4() const { return kind == Kind::lz4; }
 };
 
 // Errors: no such codec; no such level.

@@ -5,6 +5,7 @@
 
 #include "runtime/codec/format/lz4_frame_reader.hpp"
 #include "runtime/codec/format/ptz.hpp"
+#include "runtime/codec/format/zstd_frame.hpp"
 #include "runtime/codec/stream/ptz_stream.hpp"
 #include "runtime/codec/stream/stream.hpp"
 
@@ -76,6 +77,40 @@ size_t ptz_bound(const format::PtzCodecRow& row, size_t raw_bytes) {
          format::kPtzFooterBytes;
 }
 
+namespace {
+
+tl::unexpected<Failure> no_content_size() {
+  return refuse(PTXKIT_UNSUPPORTED, "a frame does not say the size of its content",
+                "decompress it as a stream, or keep the size beside it");
+}
+// Adds the size that a frame claims.
+Answer<> add_claim(size_t& raw_bytes, uint64_t claim) {
+  if (claim > SIZE_MAX - raw_bytes)
+    return refuse(PTXKIT_CANNOT_DECOMPRESS, "the frames' sizes add up to more than an address space");
+  raw_bytes += claim;
+  return {};
+}
+
+}  // namespace
+
+Answer<size_t> raw_size_of_zstd(codec::Bytes stored) {
+  format::MemorySource source(stored, "item");
+  format::ZstdFrameReader reader(source);
+  size_t raw_bytes = 0;
+  std::vector<uint8_t> bytes;
+  while (true) {
+    bytes.clear();
+    const auto event = reader.next(bytes);
+    if (!event) return refuse(PTXKIT_CANNOT_DECOMPRESS, event.error());
+    if (std::holds_alternative<format::ZstdEndOfInput>(*event)) return raw_bytes;
+    if (const auto* const frame = std::get_if<format::ZstdFrameBegin>(&*event)) {
+      if (!frame->header.content_bytes) return no_content_size();
+      if (const auto added = add_claim(raw_bytes, *frame->header.content_bytes); !added)
+        return tl::unexpected(added.error());
+    }
+  }
+}
+
 Answer<size_t> raw_size_of_file(bool is_lz4, codec::Bytes stored) {
   if (!is_lz4) {
     const format::MemoryFile file(stored, "item");
@@ -96,13 +131,9 @@ Answer<size_t> raw_size_of_file(bool is_lz4, codec::Bytes stored) {
     if (std::holds_alternative<format::EndOfInput>(*event)) return raw_bytes;
     if (auto* const block = std::get_if<format::BlockRead>(&*event)) reused = std::move(block->payload);
     if (const auto* const frame = std::get_if<format::FrameBegin>(&*event)) {
-      if (!frame->header.content_bytes) {
-        return refuse(PTXKIT_UNSUPPORTED, "a frame does not say the size of its content",
-                      "decompress it as a stream, or keep the size beside it");
-      }
-      if (*frame->header.content_bytes > SIZE_MAX - raw_bytes)
-        return refuse(PTXKIT_CANNOT_DECOMPRESS, "the frames' sizes add up to more than an address space");
-      raw_bytes += *frame->header.content_bytes;
+      if (!frame->header.content_bytes) return no_content_size();
+      if (const auto added = add_claim(raw_bytes, *frame->header.content_bytes); !added)
+        return tl::unexpected(added.error());
     }
   }
 }

@@ -18,5 +18,6 @@ Answer<size_t> decompress_file_item(ptxkit_context& context, bool is_lz4, codec:
 size_t ptz_bound(const format::PtzCodecRow& row, size_t raw_bytes);
 // What the headers say. PTXKIT_UNSUPPORTED: a frame does not say its content's size.
 Answer<size_t> raw_size_of_file(bool is_lz4, codec::Bytes stored);
+Answer<size_t> raw_size_of_zstd(codec::Bytes stored);
 
 }  // namespace ptxkit::c_api

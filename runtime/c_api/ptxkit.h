@@ -72,15 +72,21 @@ PTXKIT_API void ptxkit_string_free(char* string);
 
 // ---- Codecs ---------------------------------------------------------------------------------------------------------
 
-// 256 + n is the codec with the number n of `.ptz` files (docs/format.md).
+// 256 + n is the codec with the number n of `.ptz` files (docs/format.md). Levels of Zstandard are libzstd's, levels of
+// gzip, zlib and deflate are libdeflate's.
 typedef uint32_t ptxkit_codec;
 #define PTXKIT_CODEC_LZ4 ((ptxkit_codec)1)
+#define PTXKIT_CODEC_ZSTD ((ptxkit_codec)2)
+#define PTXKIT_CODEC_GZIP ((ptxkit_codec)3)
+#define PTXKIT_CODEC_ZLIB ((ptxkit_codec)4)
+#define PTXKIT_CODEC_DEFLATE ((ptxkit_codec)5)
 
 // How the bytes of an item are wrapped.
 typedef uint32_t ptxkit_framing;
 enum {
-  PTXKIT_FRAMING_RAW = 0,        // one LZ4 block, as LZ4_compress_default() writes it; the reader must know the raw size
-  PTXKIT_FRAMING_FRAME = 1,      // a whole file: an LZ4 frame, or a `.ptz` container
+  PTXKIT_FRAMING_RAW = 0,        // one LZ4 block, as LZ4_compress_default() writes it; the reader must know the raw size.
+                                 // Of deflate, a stream without a wrapper
+  PTXKIT_FRAMING_FRAME = 1,      // a whole file: an LZ4 or Zstandard frame, a gzip member, a zlib stream, or a `.ptz` container
   PTXKIT_FRAMING_NUMCODECS = 2,  // the raw size (4 bytes, little-endian), one LZ4 block: numcodecs.LZ4
   PTXKIT_FRAMING_HDF5 = 3,       // the chunk of HDF5 filter 32004
   PTXKIT_FRAMING_STORED = 4      // a byte that says how the rest is stored (docs/format.md): never over 1 + raw bytes
@@ -190,9 +196,11 @@ PTXKIT_API ptxkit_status ptxkit_host_memory_destroy(ptxkit_context* context, voi
 
 typedef enum ptxkit_flags {
   PTXKIT_REPRODUCIBLE = 1,         // the same bytes on every backend and with every number of threads
-  PTXKIT_NO_CONTENT_CHECKSUM = 2,  // LZ4 streams
+  PTXKIT_NO_CONTENT_CHECKSUM = 2,  // LZ4 and Zstandard streams
   PTXKIT_BLOCK_CHECKSUMS = 4,      // LZ4 streams
-  PTXKIT_LINKED_BLOCKS = 8         // LZ4 streams: smaller, and decoded by one thread
+  PTXKIT_LINKED_BLOCKS = 8,        // LZ4 streams: smaller, and decoded by one thread
+  PTXKIT_CONTENT_CHECKSUM = 16,    // Zstandard items of batches; streams have one unless PTXKIT_NO_CONTENT_CHECKSUM is set
+  PTXKIT_SEEKABLE = 32             // Zstandard streams: many frames, and a table of them behind
 } ptxkit_flags;
 
 typedef struct ptxkit_batch_options {
@@ -200,7 +208,7 @@ typedef struct ptxkit_batch_options {
   ptxkit_codec codec;
   ptxkit_framing framing;
   int32_t level;   // 0: the codec's default
-  uint32_t flags;  // PTXKIT_REPRODUCIBLE or 0
+  uint32_t flags;  // PTXKIT_REPRODUCIBLE; of Zstandard PTXKIT_CONTENT_CHECKSUM; or 0
   uint32_t reserved[11];
 } ptxkit_batch_options;  // 64 bytes
 #define PTXKIT_BATCH_OPTIONS_DEFAULTS {sizeof(ptxkit_batch_options), PTXKIT_CODEC_LZ4, 0, 0, 0, {0}}
@@ -226,7 +234,7 @@ PTXKIT_API ptxkit_status ptxkit_decompress_batch(ptxkit_context* context, const 
                                                  void* const* outputs, const size_t* output_capacities,
                                                  size_t* output_bytes, ptxkit_status* statuses);
 // The raw size of one compressed item: from its header, or by parsing a raw block. A claim of the input: bound it before
-// allocating. PTXKIT_UNSUPPORTED: PTXKIT_FRAMING_STORED, and frames without a content size.
+// allocating. PTXKIT_UNSUPPORTED: PTXKIT_FRAMING_STORED, frames without a content size, gzip, zlib and deflate.
 PTXKIT_API ptxkit_status ptxkit_decompressed_size(const ptxkit_batch_options* options, const void* input,
                                                   size_t input_bytes, size_t* raw_bytes);
 
@@ -294,7 +302,7 @@ typedef int (*ptxkit_write_function)(void* user, const void* from, size_t bytes)
 
 typedef struct ptxkit_stream_options {
   uint32_t struct_bytes;
-  ptxkit_codec codec;     // compression only
+  ptxkit_codec codec;     // of decompression only for inputs whose first bytes do not tell
   int32_t level;          // compression only; 0: the codec's default
   uint32_t flags;         // compression only: ptxkit_flags
   uint32_t block_bytes;   // compression only; 0: the codec's default. LZ4: 64 KiB, 256 KiB, 1 or 4 MiB; .ptz: 2^12 to 2^20
@@ -310,13 +318,15 @@ typedef struct ptxkit_totals {
   uint64_t raw_bytes, stored_bytes, frame_count, block_count;
 } ptxkit_totals;
 
-// Compresses everything that `read` gives into one LZ4 frame or `.ptz` container, in bounded memory. `read` and `write`
+// Compresses everything that `read` gives into one LZ4 or Zstandard frame, gzip members of 64 KiB (BGZF), or a `.ptz`
+// container, in bounded memory. `read` and `write`
 // are called on threads of the library, one call of each at a time, never after the function has returned. `totals` may
 // be null.
 PTXKIT_API ptxkit_status ptxkit_compress_stream(ptxkit_context* context, const ptxkit_stream_options* options,
                                                 ptxkit_read_function read, void* read_user, ptxkit_write_function write,
                                                 void* write_user, ptxkit_totals* totals);
-// Decompresses all frames, or the container, that `read` gives; which of them it is, its first bytes say. After an
+// Decompresses all frames or members, or the container, that `read` gives; which of them it is, its first bytes say, or
+// options->codec where they do not: a skippable frame may stand before LZ4 and Zstandard frames. After an
 // error, what was written is the raw bytes before the fault.
 PTXKIT_API ptxkit_status ptxkit_decompress_stream(ptxkit_context* context, const ptxkit_stream_options* options,
                                                   ptxkit_read_function read, void* read_user,

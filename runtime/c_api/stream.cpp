@@ -16,7 +16,9 @@
 #include "runtime/codec/format/file_format.hpp"
 #include "runtime/codec/format/peeked_source.hpp"
 #include "runtime/codec/format/ptz.hpp"
+#include "runtime/codec/stream/gzip_stream.hpp"
 #include "runtime/codec/stream/ptz_stream.hpp"
+#include "runtime/codec/stream/zstd_stream.hpp"
 #include "runtime/codec/threads/ledger.hpp"
 #include "support/file.hpp"
 
@@ -27,7 +29,7 @@ using format::Bytes;
 using format::MutableBytes;
 
 constexpr uint32_t kStreamFlags =
-    PTXKIT_REPRODUCIBLE | PTXKIT_NO_CONTENT_CHECKSUM | PTXKIT_BLOCK_CHECKSUMS | PTXKIT_LINKED_BLOCKS;
+    PTXKIT_REPRODUCIBLE | PTXKIT_NO_CONTENT_CHECKSUM | PTXKIT_BLOCK_CHECKSUMS | PTXKIT_LINKED_BLOCKS | PTXKIT_SEEKABLE;
 
 class CallbackSource final : public format::ByteSource {
  public:
@@ -115,6 +117,8 @@ Answer<ptxkit_stream_options> read_stream_options(const ptxkit_stream_options* o
 }
 
 Answer<format::FrameHeader> frame_header(const ptxkit_stream_options& options) {
+  if ((options.flags & PTXKIT_SEEKABLE) != 0)
+    return refuse(PTXKIT_INVALID_VALUE, "options: PTXKIT_SEEKABLE is of Zstandard only");
   format::FrameHeader header;
   header.content_checksum = (options.flags & PTXKIT_NO_CONTENT_CHECKSUM) == 0;
   header.block_checksum = (options.flags & PTXKIT_BLOCK_CHECKSUMS) != 0;
@@ -144,6 +148,40 @@ Answer<format::PtzHeader> ptz_header(const ptxkit_stream_options& options, const
                             1u << format::kPtzMinBlockBits, 1u << format::kPtzMaxBlockBits));
 }
 
+Answer<> check_standard(const ptxkit_stream_options& options, const ptxkit_codec_info& info) {
+  if ((info.operations & PTXKIT_CAN_STREAM) == 0)
+    return refuse(PTXKIT_UNSUPPORTED, fmt::format("there are no streams of {}", info.name), "use a batch");
+  if (options.block_bytes != 0)
+    return refuse(PTXKIT_INVALID_VALUE,
+                  fmt::format("block_bytes is {}, {} has one size: leave it 0", options.block_bytes, info.name));
+  const uint32_t known = options.codec == PTXKIT_CODEC_ZSTD ? PTXKIT_NO_CONTENT_CHECKSUM | PTXKIT_SEEKABLE : 0;
+  if ((options.flags & ~known) != 0)
+    return refuse(PTXKIT_INVALID_VALUE,
+                  fmt::format("options: {} has no flags {:#x}", info.name, options.flags & ~known));
+  return {};
+}
+
+Result<codec::StreamTotals> compress_standard(library::Engine& engine, const ptxkit_stream_options& options,
+                                              const Coding& coding, Call& call, format::ByteSource& source,
+                                              format::ByteSink& sink) {
+  codec::Executor& executor = engine.executor();
+  const auto content_bytes = options.content_bytes != 0 ? std::optional(options.content_bytes) : std::nullopt;
+  if (coding.kind == Coding::Kind::zstd) {
+    codec::ZstdCoder coder(executor);
+    return codec::compress_zstd(source, sink, executor, coder,
+                                {.level = coding.level,
+                                 .content_bytes = content_bytes,
+                                 .has_checksum = (options.flags & PTXKIT_NO_CONTENT_CHECKSUM) == 0,
+                                 .is_seekable = (options.flags & PTXKIT_SEEKABLE) != 0,
+                                 .progress = call.progress(),
+                                 .limits = call.limits()});
+  }
+  codec::DeflateCoder coder(executor);
+  return codec::compress_gzip(
+      source, sink, executor, coder,
+      {.level = coding.level, .content_bytes = content_bytes, .progress = call.progress(), .limits = call.limits()});
+}
+
 void set_totals(ptxkit_totals* totals, const codec::StreamTotals& from) {
   if (totals != nullptr) *totals = {from.raw_bytes, from.stored_bytes, from.frame_count, from.block_count};
 }
@@ -166,6 +204,11 @@ Answer<codec::StreamTotals> compress(ptxkit_context& context, const ptxkit_strea
     totals = codec::compress_stream(
         source, sink, engine.backend(),
         {.header = *header, .encoder = encoder, .progress = call.progress(), .limits = call.limits()});
+  } else if (coding->kind != Coding::Kind::ptz) {
+    const auto info = info_of(options.codec);
+    if (!info) return tl::unexpected(info.error());
+    if (const auto good = check_standard(options, *info); !good) return tl::unexpected(good.error());
+    totals = compress_standard(engine, options, *coding, call, source, sink);
   } else {
     const auto header = ptz_header(options, *coding);
     if (!header) return tl::unexpected(header.error());
@@ -188,7 +231,17 @@ Answer<codec::StreamTotals> decompress(ptxkit_context& context, const ptxkit_str
   if (!first) return refuse(PTXKIT_IO, first.error());
   library::Engine& engine = context.lz4.engine();
   Result<codec::StreamTotals> totals;
-  if (format::format_of_bytes(*first) == format::FileFormat::ptz) {
+  const auto other = options.codec == PTXKIT_CODEC_ZSTD ? format::FileFormat::zstd : format::FileFormat::lz4;
+  const format::FileFormat format = format::format_of_bytes(*first).value_or(other);
+  if (format == format::FileFormat::zstd) {
+    codec::ZstdCoder coder(engine.executor());
+    totals = codec::decompress_zstd(peeked, sink, engine.executor(), coder,
+                                    {.progress = call.progress(), .limits = call.limits()});
+  } else if (format == format::FileFormat::gzip) {
+    codec::DeflateCoder coder(engine.executor());
+    totals = codec::decompress_gzip(peeked, sink, engine.executor(), coder,
+                                    {.progress = call.progress(), .limits = call.limits()});
+  } else if (format == format::FileFormat::ptz) {
     auto coder = engine.block_coder();
     if (!coder) return refuse(PTXKIT_DEVICE, coder.error());
     codec::PtzOptions ptz;
@@ -243,6 +296,9 @@ class Descriptor {
   int number_;
 };
 
+// Whether the codec's header says the size of the content.
+bool has_content_size(ptxkit_codec codec) { return codec == PTXKIT_CODEC_LZ4 || codec == PTXKIT_CODEC_ZSTD; }
+
 Answer<> run_file(Convert convert, bool compresses, ptxkit_context* context, const ptxkit_stream_options* options,
                   const char* input_path, const char* output_path, ptxkit_totals* totals) {
   if (auto given = require(context, "context"); !given) return given;
@@ -255,7 +311,7 @@ Answer<> run_file(Convert convert, bool compresses, ptxkit_context* context, con
   if (input.number() < 0 || ::fstat(input.number(), &info) != 0)
     return refuse(PTXKIT_IO, Error{fmt::format("cannot read: {}", std::strerror(errno)), input_path, {}});
   if (S_ISDIR(info.st_mode)) return refuse(PTXKIT_IO, Error{"expected a file, found a directory", input_path, {}});
-  if (compresses && checked->codec == PTXKIT_CODEC_LZ4 && checked->content_bytes == 0 && S_ISREG(info.st_mode))
+  if (compresses && has_content_size(checked->codec) && checked->content_bytes == 0 && S_ISREG(info.st_mode))
     checked->content_bytes = static_cast<uint64_t>(info.st_size);
   Call call(*checked);
   std::optional<Failure> failure;

@@ -5,6 +5,8 @@
 
 #include <algorithm>
 #include <atomic>
+#include <new>
+#include <optional>
 
 #define ZSTD_STATIC_LINKING_ONLY         // ZSTD_compressBegin_advanced() and others that code a part of a frame
 #define ZSTD_DISABLE_DEPRECATE_WARNINGS  // the functions that replace them code whole frames
@@ -50,6 +52,25 @@ size_t encode_range(RangeEncoder& with, Bytes raw, int level) {
   ZSTD_invalidateRepCodes(context);
   if (with.room.size() < zstd_range_bound(raw.size())) with.room.resize(zstd_range_bound(raw.size()));
   return ZSTD_compressContinue(context, with.room.data(), with.room.size(), raw.data(), raw.size());
+}
+
+// Enters the result of libzstd, a size or an error code.
+void finish(CoderItem& item, size_t code) {
+  item.status = CoderItem::Status::ok;
+  if (!ZSTD_isError(code)) return;
+  item.output_bytes = 0;
+  switch (ZSTD_getErrorCode(code)) {
+    case ZSTD_error_memory_allocation:
+      throw std::bad_alloc();
+    case ZSTD_error_dstSize_tooSmall:
+      item.status = CoderItem::Status::output_too_small;
+      break;
+    case ZSTD_error_checksum_wrong:
+      item.status = CoderItem::Status::bad_checksum;
+      break;
+    default:
+      item.status = CoderItem::Status::damaged;
+  }
 }
 
 void set_fault(ZstdPart& part, size_t code, const ZstdBlock* block) {
@@ -117,7 +138,7 @@ bool feed(ZSTD_DCtx* context, ZstdPart& part, Bytes input, const ZstdBlock* bloc
 struct ZstdCoder::Contexts {
   ContextPool<RangeEncoder> encoders;
   ContextPool<FrameDecoder> decoders;
-  FrameDecoder stream;
+  std::optional<FrameDecoder> stream;
 };
 
 int least_zstd_level() { return ZSTD_minCLevel(); }
@@ -129,6 +150,7 @@ size_t zstd_range_bytes(int level) {
   return std::min(size_t{1} << ZSTD_getCParams(level, 0, 0).windowLog, kLongestRangeBytes);
 }
 unsigned zstd_window_bits(int level, size_t range_bytes) { return ZSTD_getCParams(level, range_bytes, 0).windowLog; }
+size_t zstd_item_bound(size_t raw_bytes) { return ZSTD_compressBound(raw_bytes) + format::kZstdChecksumBytes; }
 size_t zstd_range_bound(size_t raw_bytes) {
   return ZSTD_compressBound(raw_bytes) + format::kZstdBlockHeaderBytes * (raw_bytes / format::kZstdBlockBytes + 1);
 }
@@ -141,6 +163,33 @@ ZstdCoder::~ZstdCoder() = default;
 
 std::string ZstdCoder::description() const {
   return "cpu, " + plural(executor_.thread_count(), "thread") + ", libzstd " + ZSTD_versionString();
+}
+
+void ZstdCoder::compress(std::span<CoderItem> items, int level, bool has_checksum) {
+  executor_.for_each(items.size(), [&](size_t i, unsigned) {
+    CoderItem& item = items[i];
+    const ContextPool<RangeEncoder>::Taken with(contexts_->encoders);
+    ZSTD_CCtx* const context = with->context.get();
+    if (context == nullptr) throw std::bad_alloc();
+    ZSTD_CCtx_reset(context, ZSTD_reset_session_and_parameters);
+    ZSTD_CCtx_setParameter(context, ZSTD_c_compressionLevel, level);
+    ZSTD_CCtx_setParameter(context, ZSTD_c_checksumFlag, has_checksum);
+    item.output_bytes =
+        ZSTD_compress2(context, item.output.data(), item.output.size(), item.input.data(), item.input.size());
+    finish(item, item.output_bytes);
+  });
+}
+
+void ZstdCoder::decompress(std::span<CoderItem> items) {
+  executor_.for_each(items.size(), [&](size_t i, unsigned) {
+    CoderItem& item = items[i];
+    const ContextPool<FrameDecoder>::Taken with(contexts_->decoders);
+    if (!with->context) throw std::bad_alloc();
+    item.output_bytes = ZSTD_decompressDCtx(with->context.get(), item.output.data(), item.output.size(),
+                                            item.input.data(), item.input.size());
+    finish(item, item.output_bytes);
+    if (item.input.empty()) item.status = CoderItem::Status::damaged;  // libzstd: no frame, no content
+  });
 }
 
 Result<void> ZstdCoder::encode(std::span<ZstdRange> ranges, int level) {
@@ -171,7 +220,8 @@ Result<void> ZstdCoder::decode_frames(std::span<ZstdPart* const> frames, unsigne
 }
 
 Result<void> ZstdCoder::decode_next(ZstdPart& part) {
-  ZSTD_DCtx* const context = contexts_->stream.context.get();
+  if (!contexts_->stream) contexts_->stream.emplace();
+  ZSTD_DCtx* const context = contexts_->stream->context.get();
   if (context == nullptr) return fail("there is no memory for a decoder");
   Bytes rest = part.stored;
   const auto take = [&](size_t count) {

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "runtime/codec/backend.hpp"
+#include "runtime/codec/cpu/coder_item.hpp"
 #include "runtime/codec/format/zstd_frame.hpp"
 #include "runtime/codec/threads/executor.hpp"
 
@@ -22,6 +23,8 @@ int default_zstd_level();  // of libzstd
 size_t zstd_range_bytes(int level);
 // log2 of the window that ranges of this length need.
 unsigned zstd_window_bits(int level, size_t range_bytes);
+// The most bytes of a frame of one item.
+size_t zstd_item_bound(size_t raw_bytes);
 // The most bytes of the blocks of a range.
 size_t zstd_range_bound(size_t raw_bytes);
 // What a thread needs in memory to code a range of `range_bytes`.
@@ -45,13 +48,18 @@ struct ZstdPart {
   const format::ZstdBlock* bad_block = nullptr;  // null where the fault is in none of the blocks
 };
 
-// One call at a time. `executor` must outlive it.
+// One call of decode_next() at a time; others may be called from several threads. `executor` must outlive it.
 class ZstdCoder {
  public:
   explicit ZstdCoder(Executor& executor);
   ~ZstdCoder();
 
   std::string description() const;  // for users: "cpu, 16 threads, libzstd 1.5.4"
+
+  // Items that are frames of their own, in parallel. They say the size of their content. Any number of frames may make
+  // an item that is decompressed.
+  void compress(std::span<CoderItem> items, int level, bool has_checksum);
+  void decompress(std::span<CoderItem> items);
 
   // Codes each range without looking back beyond its begin: any number of them makes a frame. The bytes depend on level
   // and content alone.

@@ -59,6 +59,10 @@ TEST_F(Streams, EveryCodecComesBackHoweverItIsRead) {
   const Bytes raw = words((1u << 20) + 17);
   for (size_t index = 0; index < ptxkit_codec_count(); ++index) {
     ASSERT_OK(ptxkit_codec_at(index, &options_.codec));
+    ptxkit_codec_info info{};
+    info.struct_bytes = sizeof info;
+    ASSERT_OK(ptxkit_codec_query(options_.codec, &info));
+    if ((info.operations & PTXKIT_CAN_STREAM) == 0) continue;
     Input input{raw};
     input.step = 1000;
     Output packed;
@@ -104,6 +108,50 @@ TEST_F(Streams, OptionsHaveTheirEffect) {
   EXPECT_LT(results["high"].size(), results["plain"].size());
 }
 
+TEST_F(Streams, OptionsOfZstandardHaveTheirEffect) {
+  const Bytes raw = words(3'000'000);
+  std::map<std::string, Bytes> results;
+  const auto run = [&](const char* name, auto change) {
+    options_ = PTXKIT_STREAM_OPTIONS_DEFAULTS;
+    options_.codec = PTXKIT_CODEC_ZSTD;
+    change(options_);
+    Input input{raw};
+    Output packed;
+    ASSERT_OK(compress(input, packed)) << name;
+    EXPECT_EQ(totals_.frame_count, (options_.flags & PTXKIT_SEEKABLE) != 0 ? 6u : 1u) << name;
+    Input back{packed.bytes};
+    Output unpacked;
+    ASSERT_OK(decompress(back, unpacked)) << name;
+    EXPECT_TRUE(unpacked.bytes == raw) << name;
+    results[name] = packed.bytes;
+  };
+  run("plain", [](auto&) {});
+  run("no checksum", [](auto& options) { options.flags = PTXKIT_NO_CONTENT_CHECKSUM; });
+  run("seekable", [](auto& options) { options.flags = PTXKIT_SEEKABLE; });
+  run("size", [](auto& options) { options.content_bytes = 3'000'000; });
+  run("fast", [](auto& options) { options.level = -3; });
+  run("high", [](auto& options) { options.level = 12; });
+  run("memory", [](auto& options) { options.memory_bytes = 16 << 20; });
+  EXPECT_EQ(results["no checksum"].size() + 4, results["plain"].size());
+  EXPECT_EQ(results["size"].size() + 3, results["plain"].size() + 4);  // four bytes of size, no empty block
+  EXPECT_GT(results["fast"].size(), results["plain"].size());
+  EXPECT_LT(results["high"].size(), results["plain"].size());
+  EXPECT_EQ(results["memory"], results["plain"]);
+  // A skippable frame says nothing of what follows, so the codec has to.
+  Bytes skipped = {0x50, 0x2a, 0x4d, 0x18, 100, 0, 0, 0};
+  skipped.resize(108);
+  skipped.insert(skipped.end(), results["plain"].begin(), results["plain"].end());
+  for (const ptxkit_codec codec : {PTXKIT_CODEC_LZ4, PTXKIT_CODEC_ZSTD}) {
+    ptxkit_stream_options options = PTXKIT_STREAM_OPTIONS_DEFAULTS;
+    options.codec = codec;
+    Input back{skipped};
+    Output unpacked;
+    EXPECT_EQ(ptxkit_decompress_stream(context_, &options, Input::read, &back, Output::write, &unpacked, nullptr),
+              codec == PTXKIT_CODEC_ZSTD ? PTXKIT_OK : PTXKIT_CANNOT_DECOMPRESS);
+    EXPECT_EQ(unpacked.bytes == raw, codec == PTXKIT_CODEC_ZSTD);
+  }
+}
+
 TEST_F(Streams, RefuseWrongOptions) {
   const auto refused = [&](ptxkit_status expected, const char* words, auto change) {
     options_ = PTXKIT_STREAM_OPTIONS_DEFAULTS;
@@ -120,6 +168,13 @@ TEST_F(Streams, RefuseWrongOptions) {
   refused(PTXKIT_INVALID_VALUE, "unknown flags", [](auto& options) { options.flags = 64; });
   refused(PTXKIT_INVALID_VALUE, "of LZ4 frames only", [](auto& options) { options.codec = 257, options.flags = 8; });
   refused(PTXKIT_INVALID_VALUE, "content_bytes", [](auto& options) { options.codec = 257, options.content_bytes = 8; });
+  refused(PTXKIT_INVALID_VALUE, "PTXKIT_SEEKABLE is of Zstandard",
+          [](auto& options) { options.flags = PTXKIT_SEEKABLE; });
+  refused(PTXKIT_UNSUPPORTED, "there are no streams of zlib", [](auto& options) { options.codec = PTXKIT_CODEC_ZLIB; });
+  refused(PTXKIT_INVALID_VALUE, "gzip has no flags 0x20",
+          [](auto& options) { options.codec = PTXKIT_CODEC_GZIP, options.flags = PTXKIT_SEEKABLE; });
+  refused(PTXKIT_INVALID_VALUE, "zstd has one size",
+          [](auto& options) { options.codec = PTXKIT_CODEC_ZSTD, options.block_bytes = 65536; });
   refused(PTXKIT_INVALID_VALUE, "no level 9", [](auto& options) { options.level = 9; });
   refused(PTXKIT_INVALID_VALUE, "reserved", [](auto& options) { options.reserved[3] = 9; });
   refused(PTXKIT_UNSUPPORTED, "linked", [](auto& options) { options.flags = PTXKIT_LINKED_BLOCKS, options.level = 2; });
