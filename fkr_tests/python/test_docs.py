@@ -20,7 +20,7 @@ def test_examples(number, python):
 
 
 def test_there_are_examples():
-    assert len(EXAMPLES) == 6
+    assert len(EXAMPLES) == 7
 
 
 def test_tutorial():

@@ -15,6 +15,7 @@ one: bytes = codec.encode(b"x")
 many: list[bytes] = codec.encode([b"x", b"y"])
 back: list[bytes] = codec.decode(many, sizes=[1, 1])
 frame = ptxkit.lz4.frame.compress(b"x", block_size=ptxkit.lz4.frame.BLOCKSIZE_MAX64KB)
+packed: bytes = ptxkit.zstd.compress(b"x", level=3) + ptxkit.gzip.compress(b"x")
 with ptxkit.open("a.lz4") as file:
     file.read()
 code: int = debug.analyze("").exit_code

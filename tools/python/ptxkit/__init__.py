@@ -4,6 +4,7 @@
     ptxkit.device                               arrays in device memory: batches on the caller's stream
     ptxkit.open("data.lz4")                     files
     ptxkit.lz4.frame, ptxkit.lz4.block          the functions of python-lz4
+    ptxkit.zstd, ptxkit.gzip                    the functions of compression.zstd and gzip
     ptxkit.numcodecs, ptxkit.zarr               codecs for numcodecs and Zarr
     ptxkit.debug.analyze(ptx), .run(ptx, ...)   kernels without a GPU
     ptxkit.emulator.array(x), .launch(ptx, ...) kernels on memory that stays between launches
@@ -21,7 +22,9 @@ if TYPE_CHECKING:
     from ptxkit import debug as debug
     from ptxkit import device as device
     from ptxkit import emulator as emulator
+    from ptxkit import gzip as gzip
     from ptxkit import lz4 as lz4
+    from ptxkit import zstd as zstd
     from ptxkit._codec import Codec as Codec
     from ptxkit._codec import CodecInfo as CodecInfo
     from ptxkit._codec import codecs as codecs
@@ -57,7 +60,7 @@ _HOMES = {
         "ptxkit._errors",
     ),
 }
-_MODULES = ("debug", "device", "emulator", "lz4", "numba", "numcodecs", "triton", "warp", "zarr")
+_MODULES = ("debug", "device", "emulator", "gzip", "lz4", "numba", "numcodecs", "triton", "warp", "zarr", "zstd")
 
 __all__ = [
     "Codec",
