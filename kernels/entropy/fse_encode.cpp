@@ -1,4 +1,4 @@
-// FSE encoding, a thread for each lane. fse_reference.cpp explains the relation of states and places.
+// FSE encoding, a thread for each lane.
 #include "kernels/entropy/fse_tables.hpp"
 #include "kernels/kernels.hpp"
 
@@ -9,20 +9,14 @@ using namespace dsl;
 
 struct Coder {
   Kernel& k;
-  SymbolWords words;                      // for each symbol its frequency, and from bit 16 on the start of its slots
-  Ptr<shared, u16, 16, Rate::warp> next;  // the state after a symbol, indexed by x (fse_reference.cpp)
+  FseEncoderTable table;
   WarpU32 accuracy_bits;
   LaneVar state;
 
   void begin() { state = k.constant<u32>(1) << accuracy_bits; }
   template <class Emit>
   void symbol(const LaneU32& s, const Emit& emit) {
-    const LaneU32 word = words.at(s).load();
-    const LaneU32 frequency = word & 0xFFFF;
-    const LaneU32 most = clz(frequency) - clz(*state);
-    const LaneU32 count = most - zext<u32>(*state >> most < frequency);
-    emit(*state & ((k.constant<u32>(1) << count) - 1), count);
-    state = zext<u32>(next.at((word >> 16) + (*state >> count) - frequency).load());
+    state = table.code(*state, s, emit);
   }
   template <class Emit>
   void end(const Emit& emit) {
@@ -66,7 +60,7 @@ KernelDefinition fse_encode() {
         for_each_place(k, state_count, symbols, counts, [&](const LaneU32& place, const LaneU32& s, const LaneU32& i) {
           next.at((words.at(s).load() >> 16) + i).store(trunc<u16>(state_count + place));
         });
-        Coder coder{k, words, next, accuracy_bits, LaneVar(k, 0)};
+        Coder coder{k, {words, next}, accuracy_bits, LaneVar(k, 0)};
         write_lanes(item, sizes_at, coder, fail_if);
       });
 }

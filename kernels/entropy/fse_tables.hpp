@@ -7,6 +7,24 @@ namespace ptxkit::kernels {
 
 inline constexpr uint32_t kMaxStates = 1u << kMaxAccuracyBits;
 
+// An encoder's table: fse_reference.cpp explains the relation of states and places.
+struct FseEncoderTable {
+  SymbolWords words;  // for each symbol its frequency, and from bit 16 on the start of its slots
+  dsl::Ptr<dsl::shared, dsl::u16, 16, dsl::Rate::warp> next;  // the state after a symbol, indexed by x
+
+  // Codes symbol `s` in `state`: calls emit(field, bits) and returns the next state.
+  template <class Emit>
+  LaneU32 code(const LaneU32& state, const LaneU32& s, const Emit& emit) const {
+    using namespace dsl;
+    const LaneU32 word = words.at(s).load();
+    const LaneU32 frequency = word & 0xFFFF;
+    const LaneU32 most = clz(frequency) - clz(state);
+    const LaneU32 count = most - zext<u32>(state >> most < frequency);
+    emit(state & ((1 << count) - 1), count);
+    return zext<u32>(next.at((word >> 16) + (state >> count) - frequency).load());
+  }
+};
+
 // Spreads the symbols: the symbol whose slots contain t goes to place t * spread_step. symbols.at(place) is the place's
 // symbol, a u8 in shared memory. `words` receives each symbol's frequency and, in the high half, the start of its
 // slots.

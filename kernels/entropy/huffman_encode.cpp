@@ -1,176 +1,13 @@
 // Huffman encoding, a thread for each lane: histogram, code lengths, codes, a prefix sum over the lanes' sizes, the
 // bits.
-//
-// The code lengths are those of huffman_reference.cpp. All lanes sort and count. Pairing is done by lane 0: at most 255
-// steps, each of which depends on the previous one.
 #include "kernels/entropy/huffman_codes.hpp"
+#include "kernels/entropy/huffman_lengths.hpp"
 #include "kernels/kernels.hpp"
 
 namespace ptxkit::kernels {
 namespace {
 
 using namespace dsl;
-
-constexpr u32 kWholeCode = 1u << kMaxCodeBits;
-constexpr u32 kNone = 0xFFFFFFFF;
-
-// Arrays with a word for each symbol, leaf or pair.
-struct Workspace {
-  SymbolWords counts;        // of symbols; later the symbols' codes
-  SymbolWords leaves;        // in ascending order: the count from bit 8 on, and the symbol
-  SymbolWords pairs;         // weights; later depths
-  SymbolWords leaf_parents;  // the pair of each leaf; later the length of each symbol's code
-  SymbolWords pair_parents;
-  SymbolWords length_counts;  // kMaxCodeBits + 1 words
-};
-
-class CodeMaker {
- public:
-  CodeMaker(Kernel& k, const Workspace& shared) : k_(k), shared_(shared) {}
-
-  // Computes the code lengths of the lane's symbols from the counts.
-  void make_lengths(LaneSymbols& lengths) {
-    const WarpU32 leaf_count = sort_leaves();
-    k_.if_(leaf_count < 2, [&] {
-        for_lane_symbols(k_,
-                         [&](auto j, const LaneU32& s) { lengths[j] = zext<u32>(shared_.counts.at(s).load() != 0); });
-      }).else_([&] {
-      k_.once_per_warp([&] { pair_up(leaf_count); });
-      k_.sync_warp();
-      count_lengths(leaf_count);
-      k_.sync_warp();
-      k_.once_per_warp([&] { limit_lengths(); });
-      k_.sync_warp();
-      give_out(leaf_count);
-      for_lane_symbols(k_, [&](auto j, const LaneU32& s) {
-        k_.if_(shared_.counts.at(s).load() != 0, [&] { lengths[j] = shared_.leaf_parents.at(s).load(); });
-      });
-    });
-    k_.sync_warp();
-  }
-
- private:
-  // Sorts the occurring symbols by (count, symbol): a symbol's place is the number of symbols before it. Returns their
-  // number.
-  WarpU32 sort_leaves() {
-    LaneSymbols keys(k_), places(k_);
-    LaneVar present(k_, 0);
-    for_lane_symbols(k_, [&](auto j, const LaneU32& s) {
-      const LaneU32 count = shared_.counts.at(s).load();
-      keys[j] = select(count == 0, kNone, count << 8 | s);
-      present += zext<u32>(count != 0);
-    });
-    k_.range(k_.constant<u32>(0), u32{kSymbols}, 1, [&](const auto& s) {
-      const LaneU32 count = shared_.counts.at(s).load();
-      const LaneU32 key = select(count == 0, kNone, count << 8 | s);
-      unrolled<kLaneSymbols>([&](auto j) { places[j] += zext<u32>(key < *keys[j]); });
-    });
-    unrolled<kLaneSymbols>(
-        [&](auto j) { k_.if_(*keys[j] != kNone, [&] { shared_.leaves.at(*places[j]).store(*keys[j]); }); });
-    k_.sync_warp();
-    return reduce_add(*present);
-  }
-
-  // Builds the tree in one lane: the parents, and the depth of each pair. The last pair is the root.
-  void pair_up(const WarpU32& leaf_count) {
-    LaneVar leaf(k_, 0), pair(k_, 0);
-    const LaneU32 last = leaf_count - 2;
-    k_.range(0, last + 1, 1, [&](const LaneU32& made) {
-      const auto take_lightest = [&] {
-        const LaneBool has_leaf = *leaf < leaf_count, has_pair = *pair < made;
-        const LaneU32 leaf_weight = select(has_leaf, shared_.leaves.at(select(has_leaf, *leaf, 0)).load() >> 8, kNone);
-        LaneVar weight(k_, leaf_weight), takes_pair(k_, 0);
-        k_.if_(has_pair, [&] {
-          const LaneU32 pair_weight = shared_.pairs.at(*pair).load();
-          k_.if_(pair_weight < leaf_weight, [&] {
-            weight = pair_weight;
-            takes_pair = 1;
-          });
-        });
-        k_.if_(*takes_pair != 0, [&] {
-            shared_.pair_parents.at(*pair).store(made);
-            pair += 1;
-          }).else_([&] {
-          shared_.leaf_parents.at(*leaf).store(made);
-          leaf += 1;
-        });
-        return *weight;
-      };
-      const LaneU32 first = take_lightest();
-      shared_.pairs.at(made).store(first + take_lightest());
-    });
-    shared_.pairs.at(last).store(k_.constant<u32>(0));
-    LaneVar i(k_, last);
-    k_.thread_loop([&](auto& pairs) {
-      pairs.break_if(*i == 0);
-      i -= 1;
-      shared_.pairs.at(*i).store(shared_.pairs.at(shared_.pair_parents.at(*i).load()).load() + 1);
-    });
-  }
-
-  void count_lengths(const WarpU32& leaf_count) {
-    LaneSymbols lengths(k_);
-    for_lane_symbols(k_, [&](auto j, const LaneU32& leaf) {
-      k_.if_(leaf < leaf_count, [&] {
-        lengths[j] = min(shared_.pairs.at(shared_.leaf_parents.at(leaf).load()).load() + 1, kMaxCodeBits);
-      });
-    });
-    k_.range(k_.constant<u32>(1), kMaxCodeBits + 1, 1, [&](const auto& length) {
-      LaneVar own(k_, 0);
-      unrolled<kLaneSymbols>([&](auto j) { own += zext<u32>(*lengths[j] == length); });
-      const WarpU32 count = reduce_add(*own);
-      k_.once_per_warp([&] { shared_.length_counts.at(length).store(count); });
-    });
-  }
-
-  // Moves codes between lengths, in one lane, until the code is complete.
-  void limit_lengths() {
-    const auto count_at = [&](const LaneU32& length) { return shared_.length_counts.at(length).load(); };
-    const auto change = [&](const LaneU32& length, const LaneU32& by) {
-      shared_.length_counts.at(length).store(count_at(length) + by);
-    };
-    const LaneU32 one = k_.constant<u32>(1), minus_one = k_.constant<u32>(kNone);
-    LaneVar size(k_, 0);
-    k_.range(one, kMaxCodeBits + 1, 1,
-             [&](const LaneU32& length) { size += count_at(length) << (kMaxCodeBits - length); });
-    k_.thread_loop([&](auto& too_large) {
-      too_large.break_if(*size <= kWholeCode);
-      LaneVar length(k_, kMaxCodeBits - 1);
-      k_.thread_loop([&](auto& lengths) {
-        lengths.break_if(count_at(*length) != 0);
-        length -= 1;
-      });
-      change(*length, minus_one);
-      change(*length + 1, one);
-      size -= shift_left(1, kMaxCodeBits - 1 - *length);
-    });
-    k_.thread_loop([&](auto& too_small) {
-      too_small.break_if(*size == kWholeCode);
-      change(k_.constant(u32{kMaxCodeBits}), minus_one);
-      change(k_.constant(u32{kMaxCodeBits - 1}), one);
-      size += 1;
-    });
-  }
-
-  // Assigns the lengths: the lightest leaves get the longest codes.
-  void give_out(const WarpU32& leaf_count) {
-    LaneSymbols lengths(k_);
-    unrolled<kLaneSymbols>([&](auto j) { lengths[j] = k_.constant(u32{kMaxCodeBits}); });
-    LaneVar given(k_, 0);
-    k_.range(k_.constant<u32>(0), u32{kMaxCodeBits}, 1, [&](const auto& i) {
-      given += shared_.length_counts.at(kMaxCodeBits - i).load();
-      for_lane_symbols(k_, [&](auto j, const LaneU32& leaf) { lengths[j] -= zext<u32>(leaf >= *given); });
-    });
-    for_lane_symbols(k_, [&](auto j, const LaneU32& leaf) {
-      k_.if_(leaf < leaf_count,
-             [&] { shared_.leaf_parents.at(shared_.leaves.at(leaf).load() & 0xFF).store(*lengths[j]); });
-    });
-    k_.sync_warp();
-  }
-
-  Kernel& k_;
-  Workspace shared_;
-};
 
 // Emits a symbol's code. An entry is the code, with its length from bit 16 on.
 struct Coder {
@@ -193,12 +30,12 @@ KernelDefinition huffman_encode() {
       kHuffmanEncode, {.registers = 72, .shared_bytes = (5 * kSymbols + kMaxCodeBits + 1) * sizeof(u32)}, N,
       "one warp a stream", [](TransformItem& item, const auto& fail_if) {
         Kernel& k = item.k;
-        const Workspace shared{k.shared<u32, kSymbols, 16>("counts").data(),
-                               k.shared<u32, kSymbols, 16>("leaves").data(),
-                               k.shared<u32, kSymbols, 16>("pairs").data(),
-                               k.shared<u32, kSymbols, 16>("leaf_parents").data(),
-                               k.shared<u32, kSymbols, 16>("pair_parents").data(),
-                               k.shared<u32, kMaxCodeBits + 1, 16>("length_counts").data()};
+        const CodeLengthWorkspace shared{k.shared<u32, kSymbols, 16>("counts").data(),
+                                         k.shared<u32, kSymbols, 16>("leaves").data(),
+                                         k.shared<u32, kSymbols, 16>("pairs").data(),
+                                         k.shared<u32, kSymbols, 16>("leaf_parents").data(),
+                                         k.shared<u32, kSymbols, 16>("pair_parents").data(),
+                                         k.shared<u32, kMaxCodeBits + 1, 16>("length_counts").data()};
         fail_if(item.src_size > kMaxLanedBytes, StreamStatus::item_too_large);
         fail_if(item.capacity < kLanedHeaderBytes, StreamStatus::output_overrun);
         k.once_per_warp([&] { store_u32(item.dst, item.src_size); });
@@ -208,7 +45,7 @@ KernelDefinition huffman_encode() {
 
         LaneSymbols lengths(k);
         count_bytes(k, item.src, item.src_size, shared.counts);
-        CodeMaker(k, shared).make_lengths(lengths);
+        CodeLengths<kMaxCodeBits>(k, shared).make(lengths);
         const auto packed = item.dst.at<kLanedHeaderBytes>();
         unrolled<kLaneSymbols / 2>([&](auto i) {
           packed.at(k.lane() * (kLaneSymbols / 2) + i).store(trunc<u8>(*lengths[2 * i] | *lengths[2 * i + 1] << 4));

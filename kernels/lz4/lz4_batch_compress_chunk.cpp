@@ -13,13 +13,15 @@ KernelDefinition lz4_batch_compress_chunk() {
       KernelSpec{
           .name = std::string(kLz4BatchCompressChunk),
           .block = kLz4CompressChunkShape.block_threads,
-          .min_blocks = ChunkCompressor::kMinBlocks,
-          .budget = {.registers = 64, .shared_bytes = ChunkArrays<ChunkCompressor>::kBytes, .spill_bytes = 256},
+          .min_blocks = ChunkCompressor<SegmentedBlock>::kMinBlocks,
+          .budget = {.registers = 64,
+                     .shared_bytes = ChunkArrays<ChunkCompressor<SegmentedBlock>>::kBytes,
+                     .spill_bytes = 256},
           .cost = {.threads_per_element = double{kChunkThreads} / kMaxChunkBytes, .note = "one CTA a chunk of 64 KiB"}},
       [](Kernel& k, const BatchArguments& given) {
         const auto takes_pages = (given.framing & kBatchPagesByBlock) != 0;
         const BatchArguments arguments = given.with_framing(given.framing & (kBatchPagesByBlock - 1));
-        const ChunkArrays<ChunkCompressor> arrays(k);
+        const ChunkArrays<ChunkCompressor<SegmentedBlock>> arrays(k);
         const BlockU32 index = k.block() / arguments.chunks_per_item,
                        chunk = k.block() - index * arguments.chunks_per_item;
         k.return_if(index >= arguments.item_count);

@@ -24,61 +24,15 @@ using MatchList = dsl::Ptr<dsl::shared, dsl::u32, 8, dsl::Rate::warp>;
 // Where a block is written: bytes at any address.
 using BlockRoom = dsl::Ptr<dsl::global, dsl::u8, 1, dsl::Rate::warp>;
 
-// Writes to `dst`. `Input` is a pointer to the item's bytes, 16-byte aligned.
+// Reads a list of matches as sequences. `Input` is a pointer to the item's bytes, 16-byte aligned.
 template <class Input>
-class BlockWriter {
+class SequenceReader {
  public:
-  BlockWriter(dsl::Kernel& k, const Input& src, const WarpU32& size, const BlockRoom& dst)
-      : k_(k), src_(src), size_(size), dst_(dst), anchor_(k, 0), written_(k, 0) {}
+  SequenceReader(dsl::Kernel& k, const Input& src) : k_(k), src_(src), anchor_(k, 0) {}
 
-  // Continues at `written` in the block and at `anchor`, the first uncoded byte, in the item.
-  void resume(const WarpU32& anchor, const WarpU32& written) {
-    anchor_ = anchor;
-    written_ = written;
-  }
+  WarpU32 anchor() const { return *anchor_; }  // the first uncoded byte
 
-  // Extends `count` matches of `list`, 1 to 32, backwards, and advances the position in the block by the size that
-  // append_stretched would write.
-  void stretch(const MatchList& list, const WarpU32& count) {
-    using namespace dsl;
-    const Sequence sequence = stretched(sequence_at(list, count));
-    k_.sync_warp();  // every lane has read the list
-    k_.if_(sequence.active, [&] {
-      list.at(times<2>(k_.lane()))
-          .store_vector(std::array{LaneU32(sequence.start | sequence.end << 16), LaneU32(sequence.from)});
-    });
-    written_ += reduce_add(select(sequence.active, sequence.overhead() + sequence.literal_count(), 0));
-    anchor_ = shuffle(sequence.end, count - 1);
-  }
-
-  // Appends `count` matches of `list`, 1 to 32, after extending them backwards. Overwrites the list.
-  void append(const MatchList& list, const WarpU32& count) { write(list, stretched(sequence_at(list, count)), count); }
-
-  // The same for matches that `stretch` has extended. Overwrites the list.
-  void append_stretched(const MatchList& list, const WarpU32& count) { write(list, sequence_at(list, count), count); }
-
-  // Appends the last sequence, which has literals only.
-  void finish() {
-    using namespace dsl;
-    mark_warp(k_, Mark::emit, *written_);
-    const WarpU32 count = size_ - *anchor_;
-    const WarpU32 token_at = *written_, literals_at = token_at + 1 + extension_size(count);
-    written_ = literals_at + count;
-    const WarpBool fits = *written_ < size_;
-    k_.if_(fits, [&] {
-      k_.once_per_warp([&] {
-        dst_.at(token_at).store(trunc<u8>(min(count, kNibbleMax) << 4));
-        store_extension(LaneU32(token_at + 1), LaneU32(count));
-      });
-      for_each_lane(k_, count, [&](const LaneU32& i) { dst_.at(literals_at + i).store(src_.at(*anchor_ + i).load()); });
-    });
-  }
-
-  WarpU32 anchor() const { return *anchor_; }          // after finish(): where the last literals begin
-  WarpBool fits() const { return *written_ < size_; }  // the block is shorter than the item
-  WarpU32 size_bytes() const { return *written_; }
-
- private:
+ protected:
   // A match and the literals before it. `from` is the candidate's position.
   struct Sequence {
     LaneBool active;
@@ -104,6 +58,109 @@ class BlockWriter {
     const LaneU32 back = min(agreeing, min(at.start - at.end_before, at.from));
     return {at.active, at.end_before, at.start - back, at.end, at.from - back};
   }
+
+  // Extends `count` matches of `list`, 1 to 32, backwards.
+  Sequence stretch_list(const MatchList& list, const WarpU32& count) {
+    using namespace dsl;
+    const Sequence sequence = stretched(sequence_at(list, count));
+    k_.sync_warp();  // every lane has read the list
+    k_.if_(sequence.active, [&] {
+      list.at(times<2>(k_.lane()))
+          .store_vector(std::array{LaneU32(sequence.start | sequence.end << 16), LaneU32(sequence.from)});
+    });
+    return sequence;
+  }
+
+  dsl::Kernel& k_;
+  Input src_;
+  WarpVar anchor_;
+
+ private:
+  // The four bytes before `position`, the last one in the high byte. At positions below 4 some bytes are not valid.
+  LaneU32 word_before(const LaneU32& position) {
+    using namespace dsl;
+    const auto words = src_.template as<u32>();
+    const LaneU32 word = position / 4;
+    return funnel_right(words.at(max(word, 1) - 1).load(), words.at(word).load(), position * 8);
+  }
+};
+
+// Calls body(to, from, i) for `total` bytes of runs, one for each lane and turn: byte i of all runs goes from `from` +
+// i to `to` + i. `first` is the index of the lane's first byte among those of all runs, ~0 if it has none. Each entry
+// of `list`, in order and without gaps, has `to` and `from` of a run.
+template <class Body>
+void for_run_bytes(dsl::Kernel& k, const MatchList& list, const LaneU32& first, const WarpU32& total,
+                   const Body& body) {
+  using namespace dsl;
+  const LaneU32 lanes_to_own = k.lanes_below() << 1 | 1;
+  WarpVar before(k, ~0u);  // the entry that owns the last byte of the previous turn
+  k.range(0, total, kWarpLanes, [&](const auto& turn) {
+    const WarpU32 starts = reduce_or(shift_left(1, first - turn));
+    const LaneU32 owner = *before + popc(starts & lanes_to_own);
+    before += popc(starts);
+    const auto [to, from] = list.at(times<2>(owner)).template load_vector<2>();
+    const LaneU32 i = turn + k.lane();
+    k.if_(i < total, [&, to = to, from = from] { body(to, from, i); });
+  });
+}
+
+// Writes to `dst`.
+template <class Input>
+class BlockWriter : public SequenceReader<Input> {
+ public:
+  using Room = BlockRoom;
+
+  BlockWriter(dsl::Kernel& k, const Input& src, const WarpU32& size, const BlockRoom& dst)
+      : SequenceReader<Input>(k, src), size_(size), dst_(dst), written_(k, 0) {}
+
+  // Continues at `written` in the block and at `anchor`, the first uncoded byte, in the item.
+  void resume(const WarpU32& anchor, const WarpU32& written) {
+    anchor_ = anchor;
+    written_ = written;
+  }
+
+  // Extends `count` matches of `list`, 1 to 32, backwards, and advances the position in the block by the size that
+  // append_stretched would write.
+  void stretch(const MatchList& list, const WarpU32& count) {
+    using namespace dsl;
+    const Sequence sequence = this->stretch_list(list, count);
+    written_ += reduce_add(select(sequence.active, sequence.overhead() + sequence.literal_count(), 0));
+    anchor_ = shuffle(sequence.end, count - 1);
+  }
+
+  // Appends `count` matches of `list`, 1 to 32, after extending them backwards. Overwrites the list.
+  void append(const MatchList& list, const WarpU32& count) {
+    write(list, this->stretched(this->sequence_at(list, count)), count);
+  }
+
+  // The same for matches that `stretch` has extended. Overwrites the list.
+  void append_stretched(const MatchList& list, const WarpU32& count) {
+    write(list, this->sequence_at(list, count), count);
+  }
+
+  // Appends the last sequence, which has literals only.
+  void finish() {
+    using namespace dsl;
+    mark_warp(k_, Mark::emit, *written_);
+    const WarpU32 count = size_ - *anchor_;
+    const WarpU32 token_at = *written_, literals_at = token_at + 1 + extension_size(count);
+    written_ = literals_at + count;
+    const WarpBool fits = *written_ < size_;
+    k_.if_(fits, [&] {
+      k_.once_per_warp([&] {
+        dst_.at(token_at).store(trunc<u8>(min(count, kNibbleMax) << 4));
+        store_extension(LaneU32(token_at + 1), LaneU32(count));
+      });
+      for_each_lane(k_, count, [&](const LaneU32& i) { dst_.at(literals_at + i).store(src_.at(*anchor_ + i).load()); });
+    });
+  }
+
+  WarpBool fits() const { return *written_ < size_; }  // the block is shorter than the item
+  WarpU32 size_bytes() const { return *written_; }
+
+ private:
+  using Sequence = typename SequenceReader<Input>::Sequence;
+  using SequenceReader<Input>::k_, SequenceReader<Input>::src_, SequenceReader<Input>::anchor_;
 
   void write(const MatchList& list, const Sequence& sequence, const WarpU32& count) {
     using namespace dsl;
@@ -141,16 +198,11 @@ class BlockWriter {
       });
       k_.sync_warp();
       anchor_ = shuffle(sequence.end, count - 1);
-      store_literals(list, select(has_literals, literals_before, k_.constant<u32>(~0u)), total >> 16);
+      for_run_bytes(k_, list, select(has_literals, literals_before, k_.template constant<u32>(~0u)), total >> 16,
+                    [&](const LaneU32& to, const LaneU32& from, const LaneU32& i) {
+                      dst_.at(to + i).store(src_.at(from + i).load());
+                    });
     });
-  }
-
-  // The four bytes before `position`, the last one in the high byte. At positions below 4 some bytes are not valid.
-  LaneU32 word_before(const LaneU32& position) {
-    using namespace dsl;
-    const auto words = src_.template as<u32>();
-    const LaneU32 word = position / 4;
-    return funnel_right(words.at(max(word, 1) - 1).load(), words.at(word).load(), position * 8);
   }
 
   // Stores the extension bytes of a length: bytes of 255, then the rest.
@@ -167,29 +219,8 @@ class BlockWriter {
     });
   }
 
-  // Stores `total` literals. `first` is the index of the first literal of the lane's sequence among the literals of
-  // this batch;
-  // 0 if the sequence has none. Each entry of `list`, in order and without gaps, has what to add to a literal's index
-  // to get its position in the block and in the item.
-  void store_literals(const MatchList& list, const LaneU32& first, const WarpU32& total) {
-    using namespace dsl;
-    const LaneU32 lanes_to_own = k_.lanes_below() << 1 | 1;
-    WarpVar before(k_, ~0u);  // the entry that owns the last literal of the previous iteration
-    k_.range(0, total, kWarpLanes, [&](const auto& turn) {
-      const WarpU32 starts = reduce_or(shift_left(1, first - turn));
-      const LaneU32 owner = *before + popc(starts & lanes_to_own);
-      before += popc(starts);
-      const auto [to, from] = list.at(times<2>(owner)).template load_vector<2>();
-      const LaneU32 i = turn + k_.lane();
-      k_.if_(i < total, [&] { dst_.at(to + i).store(src_.at(from + i).load()); });
-    });
-  }
-
-  dsl::Kernel& k_;
-  Input src_;
   WarpU32 size_;
   BlockRoom dst_;
-  WarpVar anchor_;   // first byte of the item that is not coded yet
   WarpVar written_;  // keeps growing when the block no longer fits
 };
 

@@ -13,12 +13,12 @@
 
 namespace ptxkit::kernels {
 
+template <class Block>
 class ChunkCompressor {
  public:
   static constexpr uint32_t kTableWords = 1u << kChunkHashBits;  // see chunk_entry
 
-  ChunkCompressor(dsl::Kernel& k, const ItemSource& src, const BlockU32&, SegmentedBlock& block,
-                  const ChunkWorkspace& workspace)
+  ChunkCompressor(dsl::Kernel& k, const ItemSource& src, const BlockU32&, Block& block, const ChunkWorkspace& workspace)
       : k_(k), src_(src), start_end_(block.start_end()), block_(block), workspace_(workspace) {}
 
   // Writes the block. It contains barriers, so all warps call it, even if `needless` says that there is nothing to do.
@@ -55,7 +55,7 @@ class ChunkCompressor {
   static constexpr uint32_t kLineBytes = 128;  // of an L2 line
   static_assert(kGroup * dsl::kWarpLanes == kChunkGroup && kGroup * kGroups == kLanePositions);
 
-  using Parser = SegmentedBlock::Parser;
+  using Parser = typename Block::Parser;
 
   // What a lane keeps of its positions between the steps: their hashes, and the entries found before the tile was
   // inserted (the high halves of two in each word).
@@ -192,7 +192,7 @@ class ChunkCompressor {
   dsl::Kernel& k_;
   ItemSource src_;
   BlockU32 start_end_;  // no match starts at or after this position
-  SegmentedBlock& block_;
+  Block& block_;
   ChunkWorkspace workspace_;
 };
 

@@ -5,8 +5,8 @@
 namespace ptxkit::kernels {
 
 dsl::KernelDefinition lz4_compress_chunk() {
-  return define_chunk_compressor<ChunkCompressor>(kLz4CompressChunk, {.registers = 64, .spill_bytes = 192},
-                                                  ChunkCompressor::kMinBlocks);
+  return define_chunk_compressor<ChunkCompressor<SegmentedBlock>>(
+      kLz4CompressChunk, {.registers = 64, .spill_bytes = 192}, ChunkCompressor<SegmentedBlock>::kMinBlocks);
 }
 
 }  // namespace ptxkit::kernels

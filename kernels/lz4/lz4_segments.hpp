@@ -51,12 +51,14 @@ struct ChunkWorkspace {
 inline constexpr uint32_t kChunkWorkspaceBytes =  // without the table
     kChunkWarps * (kListWords + kRecordWords) * sizeof(uint32_t) + kChunkTile;
 
-class SegmentedBlock {
+// The matches go to a `Writer`, a BlockWriter or what has its functions.
+template <class Writer>
+class SegmentedMatches {
  public:
   using Parser = WindowParser<ItemSource>;
 
-  SegmentedBlock(dsl::Kernel& k, const ItemSource& src, const BlockU32& size, const BlockRoom& dst,
-                 const ChunkWorkspace& workspace)
+  SegmentedMatches(dsl::Kernel& k, const ItemSource& src, const BlockU32& size, const typename Writer::Room& dst,
+                   const ChunkWorkspace& workspace)
       : k_(k),
         src_(src),
         size_(size),
@@ -286,7 +288,7 @@ class SegmentedBlock {
     LaneU32 start, end, from, anchor;
   };
   Left left() {
-    const auto [start, end, from, anchor] = own_left().load_vector<4>();
+    const auto [start, end, from, anchor] = own_left().template load_vector<4>();
     return {start, end, from, anchor};
   }
   void set_left(const Left& left) {
@@ -384,9 +386,11 @@ class SegmentedBlock {
   dsl::Ptr<dsl::shared, dsl::u8, 16, dsl::Rate::warp> scores_;       // of the candidates
   BlockU32 start_end_;                                               // no match starts at or after this position
   BlockU32 match_end_;                                               // no match extends past this position
-  BlockWriter<ItemSource> writer_;
+  Writer writer_;
   WarpVar written_;  // bytes of the block, by all warps
 };
+
+using SegmentedBlock = SegmentedMatches<BlockWriter<ItemSource>>;
 
 // Copies a chunk that does not compress: 16 bytes for each thread and iteration, then the remaining bytes.
 template <class Size>
@@ -418,6 +422,20 @@ struct ChunkArrays {
 
   static constexpr uint32_t kBytes = Compressor::kTableWords * sizeof(uint32_t) + kChunkWorkspaceBytes;
 
+  void clear_table(dsl::Kernel& k) const {
+    using namespace dsl;
+    k.range(k.constant<u32>(0), Compressor::kTableWords / 4, kChunkThreads, [&](const auto& first) {
+      const LaneU32 zero(k.constant<u32>(0)), i = first + k.thread();
+      const auto clear = [&] { table.data().at(times<4>(i)).store_vector(std::array{zero, zero, zero, zero}); };
+      if (Compressor::kTableWords % (4 * kChunkThreads) == 0) {
+        clear();
+      } else {
+        k.if_(i < Compressor::kTableWords / 4, clear);
+      }
+    });
+  }
+  ChunkWorkspace workspace() const { return {table.data(), lists.data(), scores.data(), records.data()}; }
+
   dsl::Span<dsl::shared, uint32_t, 16> table, lists, records;
   dsl::Span<dsl::shared, uint8_t, 16> scores;
 };
@@ -429,15 +447,7 @@ void compress_by_cta(dsl::Kernel& k, const ChunkArrays<Compressor>& arrays, cons
                      const Room& dst, const AsZero& as_zero, const AsBlock& as_block, const AsRaw& as_raw) {
   using namespace dsl;
   const auto seen = arrays.lists.data().template at<1>();  // the first two words of a list are no entry
-  k.range(k.constant<u32>(0), Compressor::kTableWords / 4, kChunkThreads, [&](const auto& first) {
-    const LaneU32 zero(k.constant<u32>(0)), i = first + k.thread();
-    const auto clear = [&] { arrays.table.data().at(times<4>(i)).store_vector(std::array{zero, zero, zero, zero}); };
-    if (Compressor::kTableWords % (4 * kChunkThreads) == 0) {
-      clear();
-    } else {
-      k.if_(i < Compressor::kTableWords / 4, clear);
-    }
-  });
+  arrays.clear_table(k);
   k.once_per_block([&] { seen.store(0); });
   k.barrier();
   constexpr u32 kPart = kMaxChunkBytes / kChunkWarps;
@@ -447,7 +457,7 @@ void compress_by_cta(dsl::Kernel& k, const ChunkArrays<Compressor>& arrays, cons
   k.barrier();
   const WarpBool zero = shuffle(seen.load(), 0) == 0;
 
-  const ChunkWorkspace workspace{arrays.table.data(), arrays.lists.data(), arrays.scores.data(), arrays.records.data()};
+  const ChunkWorkspace workspace = arrays.workspace();
   SegmentedBlock block(k, src, size, dst, workspace);
   Compressor(k, src, size, block, workspace).compress(zero);
   k.if_(zero, as_zero).else_([&] { k.if_(block.fits(), [&] { as_block(block); }).else_(as_raw); });
