@@ -45,6 +45,7 @@ enum class StreamStatus : uint32_t {
   corrupt = 5,         // the content does not end in the state from which the encoder starts
   item_too_large = 6,  // item or capacity above the transform's limit; nothing was read
   bad_option = 7,      // an option outside its range
+  misaligned = 8,      // the item's address is no multiple of what the kernel demands
 };
 
 // The result of a transform for one item, from the scalar reference or the kernel.
@@ -74,6 +75,8 @@ constexpr std::string_view status_text(StreamStatus status) {
       return "the item or its room is larger than 16777215 bytes";
     case StreamStatus::bad_option:
       return "an option is out of range";
+    case StreamStatus::misaligned:
+      return "the item's address is not aligned as the kernel demands";
   }
   return "unknown status";
 }

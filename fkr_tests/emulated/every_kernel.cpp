@@ -8,6 +8,9 @@
 #include "kernels/lz4/lz4_compress_reference.hpp"
 #include "kernels/lz77/lz77_reference.hpp"
 #include "kernels/pages/zero_page_reference.hpp"
+#include "kernels/zstd/zstd_choose_reference.hpp"
+#include "kernels/zstd/zstd_literals_reference.hpp"
+#include "kernels/zstd/zstd_reference.hpp"
 
 namespace ptxkit::testing {
 
@@ -254,6 +257,78 @@ void EveryKernel::match_finders_and_demux() {
       {"src", "matches", "dst"});
 }
 
+void EveryKernel::zstd_blocks() {
+  const Bytes raw = matchable_bytes(kZstdBlockBytes, 1);
+  const LaunchSize size{raw.size()};
+  const auto one = KernelArgument::number(1);
+  const auto block = KernelArgument::addresses({raw}), block_bytes = words({kZstdBlockBytes});
+  const std::set<std::string_view> lists = {"matches", "literals", "sequences"};
+  run(kZstdMatchHigh, 1, size, {block, block_bytes, room(), room(), one}, lists);
+  const auto matched = run(kZstdMatch, 1, size, {block, block_bytes, room(), room(), one}, lists);
+  const auto chosen = run(kZstdChoose, 1, size,
+                          {block, block_bytes, KernelArgument::input(matched.at("matches")),
+                           KernelArgument::input(matched.at("match_counts")), room(), room(), room(), room(), one},
+                          lists);
+  const auto parts = zstd_choose_reference(raw, lz4_parse_reference(raw, kChunkVariant));
+  const auto expect_section = [&](std::string_view kernel, Bytes src, const Bytes& expected_src,
+                                  const TransformReference& reference) {
+    src.resize(expected_src.size());
+    EXPECT_TRUE(src == expected_src) << kernel;
+    src.resize(src.size() / 8 * 8);
+    Bytes section(src.size());
+    section.resize(reference(src, section).size_bytes);
+    Bytes made = run(kernel, 1, {src.size()}, items({src}, static_cast<uint32_t>(src.size()), {}), {"dst"}).at("dst");
+    made.resize(section.size());
+    EXPECT_TRUE(made == section) << kernel;
+  };
+  expect_section(kZstdLiterals, chosen.at("literals"), parts.literals, zstd_literals_reference);
+  expect_section(kZstdSequences, chosen.at("sequences"), zstd_pack(parts.sequences), zstd_sequences_reference);
+}
+
+// Two items of one block.
+void EveryKernel::zstd_batches() {
+  const Bytes raw = matchable_bytes(kZstdBlockBytes, 1);
+  const auto parts = zstd_choose_reference(raw, lz4_parse_reference(raw, kChunkVariant));
+  const auto sections_of = [](const Bytes& src, const TransformReference& reference) {
+    Bytes section(kZstdSectionBytes);
+    const uint32_t size = reference(src, section).size_bytes;
+    Bytes twice = section;
+    twice.insert(twice.end(), section.begin(), section.end());
+    return std::pair(twice, size);
+  };
+  const auto [literals, literal_bytes] = sections_of(parts.literals, zstd_literals_reference);
+  const auto [sequences, sequence_bytes] = sections_of(zstd_pack(parts.sequences), zstd_sequences_reference);
+  const Bytes frame = zstd_frame_reference(raw, kChunkVariant, false);
+  const auto call = [&](std::string_view kernel, uint32_t grid, const KernelArgument& places,
+                        std::set<std::string_view> by_content) {
+    by_content.merge(std::set<std::string_view>{"statuses", "outputs", "inputs"});
+    const std::vector<Bytes> rooms(2, Bytes(zstd_batch_bound(raw.size())));
+    return run(kernel, grid, {2 * raw.size(), 2},
+               {KernelArgument::addresses({raw, raw}), double_words({raw.size(), raw.size()}),
+                KernelArgument::addresses(rooms), room(), room(), room(), room(), room(), room(), room(), room(),
+                KernelArgument::input(literals), words({literal_bytes, literal_bytes}),
+                KernelArgument::input(sequences), words({sequence_bytes, sequence_bytes}), places,
+                KernelArgument::number(kZstdBlockBytes), KernelArgument::number(1), KernelArgument::number(2)},
+               by_content);
+  };
+  const std::set<std::string_view> of_split = {"blocks",       "block_bytes",     "literal_offsets",
+                                               "list_offsets", "section_offsets", "section_capacities"};
+  std::set<std::string_view> others = {
+      "literal_sections", "literal_section_bytes", "sequence_sections", "sequence_section_bytes",
+      "places",           "output_bytes"};
+  const auto split = call(kZstdBatchSplit, 1, room(), others);
+  EXPECT_EQ(split.at("block_bytes"), bytes_of(std::vector<uint32_t>(2, kZstdBlockBytes)));
+  others = of_split;
+  others.insert({"literal_sections", "sequence_sections"});
+  const auto planned = call(kZstdBatchPlan, 1, room(), others);
+  EXPECT_EQ(planned.at("output_bytes"), bytes_of(std::vector<uint64_t>(2, frame.size())));
+  others.insert("output_bytes");
+  const auto joined = call(kZstdBatchJoin, 2, KernelArgument::input(planned.at("places")), others);
+  const Bytes& room_bytes = joined.at("outputs");
+  const size_t header = 9;  // zstd_batch_plan wrote it
+  EXPECT_TRUE(std::equal(frame.begin() + header, frame.end(), room_bytes.begin() + header));
+}
+
 void EveryKernel::columns() {
   const Bytes raw = matchable_bytes(kTransformItemBytes, 1);
   const Bytes places = run(kMtfEncode, 1, {raw.size()}, items({raw}, kTransformItemBytes, {})).at("dst");
@@ -310,6 +385,8 @@ void EveryKernel::run_all() {
   lz4_batch_compressors();
   transforms();
   match_finders_and_demux();
+  zstd_blocks();
+  zstd_batches();
   columns();
   block_sorts();
   for (const KernelImage& image : kernels::kernel_images()) {

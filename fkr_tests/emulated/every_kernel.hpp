@@ -49,6 +49,8 @@ class EveryKernel {
   void lz4_batch_compressors();
   void transforms();
   void match_finders_and_demux();
+  void zstd_blocks();
+  void zstd_batches();
   void columns();
   void block_sorts();
 

@@ -21,8 +21,14 @@ inline constexpr uint32_t kZstdMaxSequences = kZstdBlockBytes / 4;
 // out.
 inline constexpr uint32_t kZstdMatchCostBits = 4;
 
+inline constexpr std::string_view kZstdMatch = "zstd_match";
+inline constexpr std::string_view kZstdMatchHigh = "zstd_match_high";
+inline constexpr std::string_view kZstdChoose = "zstd_choose";
 inline constexpr std::string_view kZstdLiterals = "zstd_literals";
 inline constexpr std::string_view kZstdSequences = "zstd_sequences";
+inline constexpr std::string_view kZstdBatchSplit = "zstd_batch_split";
+inline constexpr std::string_view kZstdBatchPlan = "zstd_batch_plan";
+inline constexpr std::string_view kZstdBatchJoin = "zstd_batch_join";
 
 // The most literals that a section of ours has.
 inline constexpr uint32_t kZstdMaxLiterals = 1u << 17;
@@ -31,6 +37,62 @@ inline constexpr uint32_t kZstdMaxLiterals = 1u << 17;
 // the high half, and the offset, or the value that codes it (RFC 8878, 3.1.1.3.2.1.1), in the second.
 inline constexpr uint32_t kZstdSequenceBytes = 8;
 inline constexpr uint32_t kZstdMaxOffsetValue = (1u << 17) - 1;
+
+// What the kernels between items and frames take for each block: room for its sequences, and for a section. A section
+// that does not fit makes the block a raw one.
+inline constexpr uint32_t kZstdListBytes = kZstdMaxSequences * kZstdSequenceBytes;
+inline constexpr uint32_t kZstdSectionBytes = kZstdBlockBytes + 16;
+
+// Launches. A block is the block_bytes[i], at most kZstdBlockBytes, bytes at blocks[i], an address that is a multiple
+// of 16; up to fifteen bytes behind it are read and ignored. 0 bytes: there is no such block.
+inline constexpr LaunchShape kZstdMatchShape{.block_threads = 256, .items_per_block = 1};
+inline constexpr LaunchShape kZstdChooseShape{.block_threads = 32, .items_per_block = 1};
+inline constexpr LaunchShape kZstdBatchSplitShape{.block_threads = 128, .items_per_block = 128};  // items are blocks
+inline constexpr LaunchShape kZstdBatchPlanShape{.block_threads = 128, .items_per_block = 4};
+inline constexpr LaunchShape kZstdBatchJoinShape{.block_threads = 128, .items_per_block = 1};
+
+// Parameters in order; pointers but for block_count, item_count, max_input_bytes and blocks_per_item, u32; * is
+// written.
+//   zstd_match, zstd_match_high  blocks u64, block_bytes u32, matches u32* (8-byte aligned, kZstdListBytes for each
+//                                block), match_counts u32*, block_count
+//   zstd_choose                  blocks, block_bytes, matches, match_counts, literals u8* (16-byte aligned,
+//                                kZstdBlockBytes for each block), literal_counts u32*, sequences u32* (as matches),
+//                                sequence_bytes u32*, block_count
+//   zstd_literals, zstd_sequences   transforms (transform_abi.hpp) of these; an item is a block. The whole words in
+//   which
+//                                an item's ends lie are read, and an item of zstd_sequences begins at a multiple of 8
+//   zstd_batch_*                 those of ZstdBatchParameters
+//
+// A batch: zstd_batch_split for item_count * blocks_per_item blocks, which writes the arrays that the five kernels
+// above take for as many blocks, these kernels, then zstd_batch_plan for item_count and zstd_batch_join for as many
+// blocks. Item i is the input_bytes[i] bytes at inputs[i], a multiple of 16, and becomes a frame at outputs[i], where
+// zstd_batch_bound(input_bytes[i]) bytes may be written.
+struct ZstdBatchParameters {
+  uint64_t inputs;                  // const u64*, addresses
+  uint64_t input_bytes;             // const u64*
+  uint64_t outputs;                 // const u64*, addresses
+  uint64_t output_bytes;            // u64*
+  uint64_t statuses;                // u32*, BatchStatus, or null
+  uint64_t blocks;                  // u64*
+  uint64_t block_bytes;             // u32*
+  uint64_t literal_offsets;         // u64*, i * kZstdBlockBytes
+  uint64_t list_offsets;            // u64*, i * kZstdListBytes
+  uint64_t section_offsets;         // u64*, i * kZstdSectionBytes
+  uint64_t section_capacities;      // u32*, kZstdSectionBytes
+  uint64_t literal_sections;        // const u8*
+  uint64_t literal_section_bytes;   // const u32*, 0 if the section does not fit
+  uint64_t sequence_sections;       // const u8*
+  uint64_t sequence_section_bytes;  // const u32*, the same
+  uint64_t places;                  // u32*, where each block goes, from the start of its frame
+  uint32_t max_input_bytes;         // at most kMaxBatchRawBytes; a larger item is an error of that item
+  uint32_t blocks_per_item;         // of an item of max_input_bytes; at least 1
+  uint32_t item_count;
+};
+
+// The most that a frame of `raw_bytes` takes: header, and a raw block of each kZstdBlockBytes.
+constexpr uint64_t zstd_batch_bound(uint64_t raw_bytes) {
+  return raw_bytes + 14 + 3 * (raw_bytes / kZstdBlockBytes + 1);
+}
 
 // Frames (3.1.1.1). A frame of more than kZstdWindowBytes names that window, so that a decoder holds no more.
 inline constexpr uint32_t kZstdMagic = 0xFD2FB528;
