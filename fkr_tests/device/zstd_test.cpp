@@ -1,0 +1,147 @@
+// The Zstandard encoder on a GPU: the frames of the reference, and the time of each kernel.
+#include <algorithm>
+#include <cstdlib>
+#include <iostream>
+#include <map>
+#include <stdexcept>
+#include <string>
+
+#include <gtest/gtest.h>
+
+#include "fkr_tests/cases/zstd_chain.hpp"
+#include "fkr_tests/device/device.hpp"
+#include "kernels/images.hpp"
+#include "kernels/zstd/zstd_reference.hpp"
+
+namespace ptxkit::kernels {
+namespace {
+
+using ptxkit::testing::Bytes;
+using ptxkit::testing::device;
+using ptxkit::testing::ZstdFrames;
+using ptxkit::testing::ZstdItem;
+
+template <class T>
+T value_of(Result<T> result) {
+  if (!result) throw std::runtime_error(result.error().message());
+  return std::move(*result);
+}
+void require(const Result<void>& result) {
+  if (!result) throw std::runtime_error(result.error().message());
+}
+
+class Machine : public ptxkit::testing::ZstdMachine {
+ public:
+  Machine() : context_(*device()), stream_(value_of(driver::Stream::create(context_))) {}
+
+  uint64_t allocate(size_t size_bytes) override {
+    memories_.push_back(value_of(driver::DeviceMemory::allocate(context_, size_bytes)));
+    require(memories_.back().fill(0xa5, stream_));
+    return memories_.back().handle();
+  }
+  void write(uint64_t address, std::span<const uint8_t> bytes) override {
+    require(holder(address).upload(bytes, stream_, address - holder(address).handle()));
+    require(stream_.wait());
+  }
+  Bytes read(uint64_t address, size_t size_bytes) override {
+    Bytes bytes(size_bytes);
+    require(holder(address).download(bytes, stream_, address - holder(address).handle()));
+    require(stream_.wait());
+    return bytes;
+  }
+  void launch(std::string_view name, const LaunchShape& shape, uint32_t count,
+              const std::vector<driver::LaunchArgument>& arguments) override {
+    const auto* const image = find_kernel_image(name, context_->info().major, context_->info().minor);
+    if (image == nullptr) throw std::runtime_error("no image of " + std::string(name));
+    const auto kernel = value_of(driver::Kernel::load(context_, *image));
+    const auto begin = value_of(driver::Event::create(context_)), end = value_of(driver::Event::create(context_));
+    require(begin.record(stream_));
+    require(kernel.launch(stream_, shape.grid_blocks(count), shape.block_threads, arguments));
+    require(end.record(stream_));
+    require(stream_.wait());
+    seconds[std::string(name)] = value_of(end.seconds_since(begin));
+  }
+
+  std::map<std::string, double> seconds;  // of each kernel, the last time
+
+ private:
+  const driver::DeviceMemory& holder(uint64_t address) const {
+    for (const auto& memory : memories_) {
+      if (address - memory.handle() < memory.size_bytes()) return memory;
+    }
+    throw std::runtime_error("no such address");
+  }
+
+  driver::ContextPointer context_;
+  driver::Stream stream_;
+  std::vector<driver::DeviceMemory> memories_;
+};
+
+void expect_frames(const std::vector<ZstdItem>& items, uint32_t largest) {
+  for (const bool is_high : {false, true}) {
+    Machine machine;
+    const ZstdFrames made = make_zstd_frames(machine, items, largest, is_high);
+    EXPECT_EQ(made.statuses, std::vector<uint32_t>(items.size()));
+    for (size_t i = 0; i < items.size(); ++i) {
+      EXPECT_TRUE(made.frames[i] == zstd_frame_reference(items[i].bytes, is_high ? kHighVariant : kChunkVariant, false))
+          << "item " << i << " of " << items[i].bytes.size() << " bytes";
+    }
+  }
+}
+
+TEST(DeviceShortZstd, BlocksOfEveryKind) {
+  PTXKIT_REQUIRE_DEVICE();
+  std::vector<ZstdItem> items;
+  for (const Bytes& block : ptxkit::testing::zstd_blocks(1500)) items.push_back({.bytes = block});
+  expect_frames(items, 1500);
+}
+
+TEST(DeviceZstd, ItemsOfSeveralBlocks) {
+  PTXKIT_REQUIRE_DEVICE();
+  const auto [items, largest] = ptxkit::testing::zstd_items_of_several_blocks();
+  expect_frames(items, largest);
+}
+
+// Every file in items of 256 KiB, repeated to at least $PTXKIT_ZSTD_MIB (default 1); prints GB/s of each kernel.
+TEST(DeviceZstd, CorpusAndSpeed) {
+  PTXKIT_REQUIRE_DEVICE();
+  PTXKIT_REQUIRE_CORPUS();
+  const char* const wanted = std::getenv("PTXKIT_ZSTD_MIB");
+  const size_t wanted_bytes = (wanted == nullptr ? 1 : std::stoul(wanted)) << 20;
+  constexpr uint32_t kItemBytes = 256 << 10;
+  for (const auto& path : ptxkit::testing::corpus_files()) {
+    const Bytes raw = ptxkit::testing::read_prefix(path, 16 << 20);
+    std::vector<ZstdItem> items;
+    for (size_t at = 0, total = 0; total < wanted_bytes; at = at + kItemBytes < raw.size() ? at + kItemBytes : 0) {
+      const auto begin = raw.begin() + static_cast<ptrdiff_t>(at);
+      items.push_back(
+          {.bytes = Bytes(begin, begin + static_cast<ptrdiff_t>(std::min<size_t>(kItemBytes, raw.size() - at)))});
+      total += items.back().bytes.size();
+    }
+    for (const bool is_high : {false, true}) {
+      Machine machine;
+      const ZstdFrames made = make_zstd_frames(machine, items, kItemBytes, is_high);
+      size_t raw_bytes = 0, coded_bytes = 0;
+      for (size_t i = 0; i < items.size(); ++i) {
+        raw_bytes += items[i].bytes.size();
+        coded_bytes += made.frames[i].size();
+      }
+      for (size_t i = 0; i < std::min<size_t>(items.size(), 4); ++i) {
+        EXPECT_TRUE(made.frames[i] ==
+                    zstd_frame_reference(items[i].bytes, is_high ? kHighVariant : kChunkVariant, false))
+            << path.filename() << ", item " << i;
+      }
+      double all = 0;
+      std::cout << path.filename().string() << ", ratio "
+                << static_cast<double>(raw_bytes) / static_cast<double>(coded_bytes) << ", GB/s:";
+      for (const auto& [name, seconds] : machine.seconds) {
+        std::cout << ' ' << name << ' ' << static_cast<double>(raw_bytes) / seconds / 1e9;
+        all += seconds;
+      }
+      std::cout << "; together " << static_cast<double>(raw_bytes) / all / 1e9 << '\n';
+    }
+  }
+}
+
+}  // namespace
+}  // namespace ptxkit::kernels
