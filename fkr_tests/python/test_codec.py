@@ -14,7 +14,8 @@ import pytest
 from conftest import array_of, noise
 
 FRAMINGS = ["raw", "frame", "numcodecs", "hdf5", "stored"]
-CODECS = [info.name for info in ptxkit.codecs()]
+INFOS = {info.name: info for info in ptxkit.codecs()}
+CODECS = list(INFOS)
 TEXT = b"the quick brown fox " * 500
 
 
@@ -33,10 +34,11 @@ def test_round_trips(framing, dtype, size):
 
 @pytest.mark.parametrize("name", CODECS)
 def test_every_codec_and_level(name):
-    for level in ptxkit.Codec(name).info.levels:
-        codec = ptxkit.Codec(name, level=level)
+    info = INFOS[name]
+    for level in info.levels:
+        codec = ptxkit.Codec(name, level=level, framing="frame" if "frame" in info.framings else "raw")
         for data in (b"", b"x", TEXT, noise(300_000)):
-            assert codec.decode(codec.encode(data)) == data
+            assert codec.decode(codec.encode(data), None if info.has_streams else len(data)) == data
 
 
 @pytest.mark.parametrize("framing", FRAMINGS)
@@ -181,11 +183,11 @@ def test_device_arrays_beside_host_memory_are_refused(value):
 @pytest.mark.parametrize("framing", FRAMINGS)
 @pytest.mark.parametrize("name", CODECS)
 def test_damage(name, framing):
-    if framing not in ptxkit.Codec(name).info.framings:
+    if framing not in INFOS[name].framings:
         return
     codec = ptxkit.Codec(name, framing=framing)
     stored = codec.encode(TEXT)
-    sizes = len(TEXT) if framing == "stored" else None
+    sizes = len(TEXT) if framing == "stored" or not INFOS[name].has_streams else None
     outcomes = set()
     for at in range(len(stored)):
         for damaged in (stored[:at], stored[:at] + bytes([stored[at] ^ 0x55]) + stored[at + 1 :]):

@@ -28,7 +28,7 @@ constexpr StandardRow kStandard[] = {
     {PTXKIT_CODEC_ZSTD, Coding::Kind::zstd, "zstd", ".zst", {}, true},
     {PTXKIT_CODEC_GZIP, Coding::Kind::deflate, "gzip", ".gz", codec::DeflateWrapper::gzip, true},
     {PTXKIT_CODEC_ZLIB, Coding::Kind::deflate, "zlib", ".zz", codec::DeflateWrapper::zlib, false},
-    {PTXKIT_CODEC_DEFLATE, Coding::Kind::deflate, "deflate", ".deflate", codec::DeflateWrapper::none, false},
+    {PTXKIT_CODEC_DEFLATE, Coding::Kind::deflate, "deflate", "", codec::DeflateWrapper::none, false},
 };
 
 const StandardRow* standard_row(ptxkit_codec codec) {

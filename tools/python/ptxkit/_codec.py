@@ -8,6 +8,9 @@ from typing import Any, List, NamedTuple, Optional, Sequence, Union, overload
 from ptxkit import _batch, _buffers, _c, _context, _errors, _streams
 
 
+_CAN_STREAM = 2  # PTXKIT_CAN_STREAM
+
+
 class CodecInfo(NamedTuple):
     """What a codec can do, as ptxkit_codec_query() says it."""
 
@@ -18,6 +21,7 @@ class CodecInfo(NamedTuple):
     default_level: int
     default_block_bytes: int
     largest_item_bytes: int
+    has_streams: bool  # it is a format of files
 
 
 def find(name: str) -> int:
@@ -41,6 +45,7 @@ def _info(number: int) -> CodecInfo:
         info.default_level,
         info.default_block_bytes,
         info.largest_host_item,
+        bool(info.operations & _CAN_STREAM),
     )
 
 
@@ -249,8 +254,8 @@ class Codec:
         try:
             results = _batch.decompress(self._context, self._number, self._framing, items, wanted)
         except _errors.UnsupportedError:
-            if self._framing != _batch.FRAME or sizes is not None:
-                raise
+            if self._framing != _batch.FRAME or sizes is not None or not self.info.has_streams:
+                raise  # what is no format of files is no stream, either
             results = [
                 _streams.convert(False, self._context, _streams.options(), item) for item in items
             ]  # no content size
