@@ -35,10 +35,12 @@ Answer<library::Framing> framing_of(const ptxkit_batch_options* options) {
   const ptxkit_batch_options defaults = PTXKIT_BATCH_OPTIONS_DEFAULTS;
   const auto read = read_options(options, defaults, &ptxkit_batch_options::reserved);
   if (!read) return tl::unexpected(read.error());
+  const auto info = info_of(read->codec);
+  if (!info) return tl::unexpected(info.error());
   const auto coding = coding_of(read->codec, read->level);
   if (!coding) return tl::unexpected(coding.error());
-  if (!coding->is_lz4())
-    return refuse(PTXKIT_UNSUPPORTED, fmt::format("{} has no batches in device memory", coding->ptz->name));
+  if ((info->operations & PTXKIT_CAN_DEVICE_BATCH) == 0)
+    return refuse(PTXKIT_UNSUPPORTED, fmt::format("{} has no batches in device memory", info->name));
   if (coding->is_high) return refuse(PTXKIT_UNSUPPORTED, "batches in device memory have level 1 alone");
   if ((read->flags & ~uint32_t{PTXKIT_REPRODUCIBLE}) != 0)
     return refuse(PTXKIT_INVALID_VALUE, fmt::format("options: unknown flags {:#x}", read->flags));

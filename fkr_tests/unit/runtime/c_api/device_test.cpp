@@ -193,6 +193,11 @@ TEST_F(DeviceCApi, RefusesWhatCannotBeRight) {
   options_.level = 0;
   options_.codec = 257;
   refused(ptxkit_device_query(&options_, 1, 1, &needs), PTXKIT_UNSUPPORTED, "lzr has no batches in device memory");
+  for (size_t index = 0; index < ptxkit_codec_count(); ++index) {
+    ASSERT_OK(ptxkit_codec_at(index, &options_.codec));
+    if (options_.codec == PTXKIT_CODEC_LZ4) continue;
+    refused(ptxkit_device_query(&options_, 1, 1, &needs), PTXKIT_UNSUPPORTED, " has no batches in device memory");
+  }
   ptxkit_device* none = nullptr;
   refused(ptxkit_device_create(9, EMULATED_CUDA, &none), PTXKIT_NO_DEVICE, "there is no device 9");
   refused(ptxkit_device_create(-1, EMULATED_CUDA, &none), PTXKIT_NO_DEVICE, "there is no device -1");
