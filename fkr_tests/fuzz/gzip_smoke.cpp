@@ -1,6 +1,5 @@
 // A bounded run of the fuzz target of gzip in every test run: members of zlib and of this project, damaged by a seeded
 // generator. The same seeds give the same inputs everywhere. usage: gzip_smoke [COUNT]
-#include <cstdio>
 #include <cstdlib>
 #include <random>
 #include <vector>
@@ -10,8 +9,6 @@
 #include "fkr_tests/cases/corpus.hpp"
 #include "fkr_tests/fuzz/stream_damage.hpp"
 #include "runtime/codec/stream/gzip_stream.hpp"
-
-extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size);
 
 namespace ptxkit {
 namespace {
@@ -65,15 +62,4 @@ ByteVector valid_stream(std::mt19937& random) {
 }  // namespace
 }  // namespace ptxkit
 
-int main(int argc, char** argv) {
-  const unsigned count = argc > 1 ? static_cast<unsigned>(std::atoi(argv[1])) : 20000;
-  for (unsigned seed = 0; seed < count; ++seed) {
-    std::mt19937 random(seed);
-    auto stream = ptxkit::valid_stream(random);
-    ptxkit::fuzz::damage(stream, random);
-    // A heap copy of the exact size, so that a sanitizer sees an access one byte too far.
-    const std::vector<uint8_t> exact(stream.begin(), stream.end());
-    LLVMFuzzerTestOneInput(exact.data(), exact.size());
-  }
-  std::printf("%u streams, no crash\n", count);
-}
+int main(int argc, char** argv) { return ptxkit::fuzz::run_damaged(argc, argv, ptxkit::valid_stream); }

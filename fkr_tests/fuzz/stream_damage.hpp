@@ -2,8 +2,12 @@
 #pragma once
 
 #include <cstdint>
+#include <cstdio>
+#include <cstdlib>
 #include <random>
 #include <vector>
+
+extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size);
 
 namespace ptxkit::fuzz {
 
@@ -29,6 +33,23 @@ inline void damage(std::vector<uint8_t>& stream, std::mt19937& random) {
         break;
     }
   }
+}
+
+// The main() of a bounded run: damages COUNT streams (the first argument; 20,000) of valid_stream(random), and gives
+// each to the target.
+template <class ValidStream>
+int run_damaged(int argc, char** argv, const ValidStream& valid_stream) {
+  const unsigned count = argc > 1 ? static_cast<unsigned>(std::atoi(argv[1])) : 20000;
+  for (unsigned seed = 0; seed < count; ++seed) {
+    std::mt19937 random(seed);
+    auto stream = valid_stream(random);
+    damage(stream, random);
+    // A heap copy of the exact size, so that a sanitizer sees an access one byte too far.
+    const std::vector<uint8_t> exact(stream.begin(), stream.end());
+    LLVMFuzzerTestOneInput(exact.data(), exact.size());
+  }
+  std::printf("%u streams, no crash\n", count);
+  return 0;
 }
 
 }  // namespace ptxkit::fuzz
