@@ -27,15 +27,10 @@ struct Coder {
 
 KernelDefinition huffman_encode() {
   return define_transform<>(
-      kHuffmanEncode, {.registers = 72, .shared_bytes = (5 * kSymbols + kMaxCodeBits + 1) * sizeof(u32)}, N,
+      kHuffmanEncode, {.registers = 72, .shared_bytes = kCodeLengthWorkspaceBytes<kMaxCodeBits>}, N,
       "one warp a stream", [](TransformItem& item, const auto& fail_if) {
         Kernel& k = item.k;
-        const CodeLengthWorkspace shared{k.shared<u32, kSymbols, 16>("counts").data(),
-                                         k.shared<u32, kSymbols, 16>("leaves").data(),
-                                         k.shared<u32, kSymbols, 16>("pairs").data(),
-                                         k.shared<u32, kSymbols, 16>("leaf_parents").data(),
-                                         k.shared<u32, kSymbols, 16>("pair_parents").data(),
-                                         k.shared<u32, kMaxCodeBits + 1, 16>("length_counts").data()};
+        const CodeLengthWorkspace shared = code_length_workspace<kMaxCodeBits>(k);
         fail_if(item.src_size > kMaxLanedBytes, StreamStatus::item_too_large);
         fail_if(item.capacity < kLanedHeaderBytes, StreamStatus::output_overrun);
         k.once_per_warp([&] { store_u32(item.dst, item.src_size); });

@@ -16,6 +16,17 @@ struct CodeLengthWorkspace {
   SymbolWords length_counts;  // one more than the longest code has bits
 };
 
+// The shared arrays for codes of at most MaxBits bits, and the bytes of them.
+template <uint32_t MaxBits>
+CodeLengthWorkspace code_length_workspace(dsl::Kernel& k) {
+  using dsl::u32;
+  return {k.shared<u32, kSymbols, 16>("counts").data(),       k.shared<u32, kSymbols, 16>("leaves").data(),
+          k.shared<u32, kSymbols, 16>("pairs").data(),        k.shared<u32, kSymbols, 16>("leaf_parents").data(),
+          k.shared<u32, kSymbols, 16>("pair_parents").data(), k.shared<u32, MaxBits + 1, 16>("length_counts").data()};
+}
+template <uint32_t MaxBits>
+inline constexpr uint32_t kCodeLengthWorkspaceBytes = (5 * kSymbols + MaxBits + 1) * sizeof(uint32_t);
+
 template <uint32_t MaxBits>
 class CodeLengths {
  public:

@@ -19,9 +19,7 @@ class LiteralsSection {
   explicit LiteralsSection(TransformItem& item)
       : item_(item),
         k_(item.k),
-        shared_{words("counts"),       words("leaves"),
-                words("pairs"),        words("leaf_parents"),
-                words("pair_parents"), k_.shared<u32, kZstdMaxCodeBits + 1, 16>("length_counts").data()},
+        shared_(code_length_workspace<kZstdMaxCodeBits>(k_)),
         weights_(k_.shared<u8, kSymbols, 16>("weights").data()),
         weight_symbols_(k_.shared<u8, kWeightStates, 16>("weight_symbols").data()),
         weight_table_{shared_.leaf_parents, k_.shared<u16, kWeightStates, 16>("weight_states").data()},
@@ -51,7 +49,6 @@ class LiteralsSection {
 
  private:
   WarpU32 choice(const WarpBool& condition, u32 a, u32 b) { return select(condition, k_.constant(a), b); }
-  SymbolWords words(const char* name) { return k_.shared<u32, kSymbols, 16>(name).data(); }
 
   // Sets the codes, with their lengths from bit 16 on, in place of the counts, and the weights.
   void make_codes() {
@@ -239,14 +236,14 @@ class LiteralsSection {
 }  // namespace
 
 KernelDefinition zstd_literals() {
-  return define_transform<>(kZstdLiterals,
-                            {.registers = 80,
-                             .shared_bytes = (5 * kSymbols + kZstdMaxCodeBits + 1) * sizeof(u32) + kSymbols +
-                                             kWeightStates * 3 + kDescriptionBytes},
-                            N, "one warp a section", [](TransformItem& item, const auto& fail_if) {
-                              fail_if(item.src_size > kZstdMaxLiterals, StreamStatus::item_too_large);
-                              LiteralsSection(item).write(fail_if);
-                            });
+  return define_transform<>(
+      kZstdLiterals,
+      {.registers = 80,
+       .shared_bytes = kCodeLengthWorkspaceBytes<kZstdMaxCodeBits> + kSymbols + kWeightStates * 3 + kDescriptionBytes},
+      N, "one warp a section", [](TransformItem& item, const auto& fail_if) {
+        fail_if(item.src_size > kZstdMaxLiterals, StreamStatus::item_too_large);
+        LiteralsSection(item).write(fail_if);
+      });
 }
 
 }  // namespace ptxkit::kernels
