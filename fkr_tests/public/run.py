@@ -224,6 +224,7 @@ def main():
     if folder:
         folder.finish()
         if options.libcuda:
+            sys.stdout.flush()  # before the other program's lines
             failed += subprocess.run([sys.executable, "-B", options.device / "replay.py", "--libcuda", options.libcuda]).returncode != 0
     kernels = {(cases.REGISTERED[name].file, cases.REGISTERED[name].kernel.split("<")[0]) for name in chosen}
     print(f"{len(kernels)} kernels in {len(chosen)} cases: {len(chosen) - failed} passed, {failed} failed")
