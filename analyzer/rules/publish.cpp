@@ -56,29 +56,6 @@ bool takes_lock(const Access& access) {
 
 bool is_global(const Access& access) { return access.space == Space::global || access.space == Space::generic; }
 
-// Whether a test that leaves or stays in a loop, or any branch, depends on what this access reads.
-bool decides_branch(Context& context, ptx::InstructionId id, bool of_loop) {
-  Analyses& analyses = context.analyses();
-  const flow::Ssa& ssa = analyses.ssa();
-  for (const BlockId block : analyses.graph().reverse_postorder()) {
-    const ptx::InstructionId last = analyses.graph().last(block);
-    if (ssa.guard(last) == flow::kNone || analyses.graph().block(block).successor_count < 2) continue;
-    if (of_loop) {
-      const flow::LoopId loop = analyses.loops().innermost(block);
-      if (loop == flow::kNone || !analyses.loops().contains(loop, analyses.graph().block_of(id))) continue;
-      bool leaves = false;
-      for (const BlockId next : analyses.graph().successors(block))
-        leaves = leaves || !analyses.loops().contains(loop, next);
-      if (!leaves) continue;
-    }
-    if (any_ancestor(context, ssa.guard(last), [&](flow::ValueId value) {
-          return ssa.value(value).kind == flow::Value::Kind::result && ssa.value(value).instruction == id;
-        }))
-      return true;
-  }
-  return false;
-}
-
 // The plain global store that may still be on its way when control comes to `flag`: the last one on a way without a
 // fence of `wanted` or wider. Walks backwards.
 ptx::InstructionId unfenced_store(Context& context, const Flag& flag, Scope wanted) {

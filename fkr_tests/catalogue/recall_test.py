@@ -43,7 +43,7 @@ KERNEL = """.version 8.0
 
 assert recall.defect_of("//pass\n//--blockDim=64\n") is None
 assert recall.defect_of("//xfail:NOT_ALL_VERIFIED\n//race\n__shared__ int a;") == "race"
-assert recall.defect_of("//xfail:NOT_ALL_VERIFIED\n//race\n") == ["the race is on global memory"]
+assert recall.defect_of("//xfail:NOT_ALL_VERIFIED\n//race\n") == "race"
 assert recall.defect_of("//xfail:NOT_ALL_VERIFIED\n//barrier divergence\n") == "barrier"
 assert recall.defect_of("//xfail:BUGLE_ERROR\n") == ["the verifier cannot read it"]
 assert recall.dimensions("//--blockDim=[64,64] --gridDim=2", "blockDim") == [64, 64]

@@ -27,10 +27,10 @@ std::string_view dynamic_rule(std::string_view rule) {
   return rule == "F021" || rule == "F081" || rule == "F082" ? "F051" : rule;
 }
 
-// Whether a fault is the one that a finding predicts. A race has one of three rules, by its two threads: of a block
-// (F036), lanes of a warp (F050), of a grid (F042).
+// Whether a fault is the one that a finding predicts. A race has one of four rules, by its two threads: of a block
+// (F036, in global memory F102), lanes of a warp (F050), of a grid (F042).
 bool is_predicted(std::string_view finding, std::string_view fault) {
-  static constexpr std::string_view kRaces[] = {"F036", "F042", "F050"};
+  static constexpr std::string_view kRaces[] = {"F036", "F042", "F050", "F102"};
   const auto is_race = [](std::string_view rule) { return std::ranges::find(kRaces, rule) != std::end(kRaces); };
   return dynamic_rule(finding) == fault || (is_race(finding) && is_race(fault));
 }

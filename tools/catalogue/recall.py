@@ -7,8 +7,8 @@ Three sets of kernels with labels, none of which is part of this project:
                       nvcc. The table SANITIZER below has each kernel's defect, from their READMEs.
 --gpuverify CHECKOUT  the CUDA tests of GPUVerify (GitHub: mc-imperial/gpuverify), compiled with nvcc. The first lines of
                       a test state whether it passes, the defect, and the shape of the launch, which goes into a launch
-                      file. Races on global memory, assertions and null pointers from the host are left out, since no
-                      rule of the catalogue concerns them. So are tests that rely on lockstep (--warp-sync).
+                      file. Assertions and null pointers from the host are left out, since no rule of the catalogue
+                      concerns them. So are tests that rely on lockstep (--warp-sync).
 --good FOLDER         defects planted, one at a time, into PTX that ptxas accepts, from the held-out half (see
                       budget.py): pairs of a kernel without and with the defect. A change that no run on the emulator
                       shows to be a defect (planting.py) does not count. Their number, and how many of them are found,
@@ -35,7 +35,7 @@ import planting
 CLASSES = {
     "alignment": ("F051", "F074"),
     "bounds": ("F025", "F054"),
-    "race": ("F036", "F050", "F058"),
+    "race": ("F036", "F050", "F058", "F102"),
     "barrier": ("F037", "F038", "F039", "F040", "F041", "F045"),
     "warp mask": ("F046", "F067", "F085", "F086"),
     "read-only": ("F026", "F029"),
@@ -189,7 +189,7 @@ def defect_of(text):
     if "divergence" in said:
         return "barrier"
     if "race" in said or "racy" in said:
-        return "race" if "__shared__" in text else ["the race is on global memory"]
+        return "race"
     return ["what fails is no race, barrier or constant: an assertion, a null pointer, an invariant"]
 
 
@@ -225,7 +225,7 @@ def judge_gpuverify(arguments, scratch):
             tally.left_out["nvcc refuses it, or there is no kernel"] += 1
             continue
         code = path.read_text()
-        if (defect == "race" and ".shared" not in code) or (defect == "read-only" and not re.search(r"\bst\.", code)):
+        if (defect == "race" and not re.search(r"\bst\.|\bred\.|\batom\.", code)) or (defect == "read-only" and not re.search(r"\bst\.", code)):
             tally.left_out["the compiler deletes the defect, or traps in its place"] += 1
             continue
         block = dimensions(text, "blockDim") or dimensions(text, "local_size") or [64]

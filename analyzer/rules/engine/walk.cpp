@@ -67,6 +67,28 @@ bool depends_on_thread(Context& context, ValueId start, bool or_block) {
   });
 }
 
+bool decides_branch(Context& context, ptx::InstructionId id, bool of_loop) {
+  Analyses& analyses = context.analyses();
+  const flow::Ssa& ssa = analyses.ssa();
+  for (const flow::BlockId block : analyses.graph().reverse_postorder()) {
+    const ptx::InstructionId last = analyses.graph().last(block);
+    if (ssa.guard(last) == flow::kNone || analyses.graph().block(block).successor_count < 2) continue;
+    if (of_loop) {
+      const flow::LoopId loop = analyses.loops().innermost(block);
+      if (loop == flow::kNone || !analyses.loops().contains(loop, analyses.graph().block_of(id))) continue;
+      bool leaves = false;
+      for (const flow::BlockId next : analyses.graph().successors(block))
+        leaves = leaves || !analyses.loops().contains(loop, next);
+      if (!leaves) continue;
+    }
+    if (any_ancestor(context, ssa.guard(last), [&](flow::ValueId value) {
+          return ssa.value(value).kind == flow::Value::Kind::result && ssa.value(value).instruction == id;
+        }))
+      return true;
+  }
+  return false;
+}
+
 const ptx::Instruction* definition_of(Context& context, ValueId id) {
   if (id == flow::kNone) return nullptr;
   const Value& value = context.analyses().ssa().value(id);

@@ -59,6 +59,10 @@ bool any_ancestor(Context& context, flow::ValueId start, Visit&& visit) {
 // Whether the value depends on the thread's place: %tid, %laneid, or on %ctaid too.
 bool depends_on_thread(Context& context, flow::ValueId start, bool or_block);
 
+// Whether a branch, or with `of_loop` one that leaves or stays in a loop around the instruction, depends on what the
+// instruction computes.
+bool decides_branch(Context& context, ptx::InstructionId id, bool of_loop);
+
 // The variables of shared memory that the kernel declares or names.
 std::set<ptx::VariableId> shared_variables(Context& context);
 
