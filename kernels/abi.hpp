@@ -24,6 +24,7 @@ inline constexpr std::string_view kLz4BatchCompressChunk = "lz4_batch_compress_c
 inline constexpr std::string_view kLz4BatchPlan = "lz4_batch_plan";
 inline constexpr std::string_view kLz4BatchJoin = "lz4_batch_join";
 inline constexpr std::string_view kLz4BatchDecompress = "lz4_batch_decompress";
+inline constexpr std::string_view kLz4BatchSizes = "lz4_batch_sizes";
 inline constexpr std::string_view kZeroPage = "zero_page";
 
 // The largest item of each compressor in bytes. LZ4's 16-bit offsets and the table's 16-bit positions reach 65536.
@@ -151,8 +152,8 @@ enum class BatchFraming : uint32_t {
   numcodecs = 1,  // u32, little-endian: the raw size; then one LZ4 block. As numcodecs.LZ4 and python-lz4's lz4.block
 };
 
-// Added to the framing of lz4_batch_compress_chunk: it takes items of at most a page as well, and completes every item of
-// the batch. Then no item may be larger than a page. Few pages do not fill a device with a warp each.
+// Added to the framing of lz4_batch_compress_chunk: it takes items of at most a page as well, and completes every item
+// of the batch. Then no item may be larger than a page. Few pages do not fill a device with a warp each.
 inline constexpr uint32_t kBatchPagesByBlock = 256;
 
 // What became of an item of a batch. Values are those of nvCOMP where it has the same status.
@@ -217,6 +218,17 @@ struct Lz4BatchDecompressParameters {
   uint64_t output_bytes;       // u64*, or null
   uint64_t statuses;           // u32*, BatchStatus, or null
   uint32_t framing;            // BatchFraming::raw or numcodecs
+  uint32_t item_count;
+};
+
+// Parameters of `lz4_batch_sizes`, in kLz4DecompressShape: output_bytes[i] becomes what `lz4_batch_decompress` makes of
+// item i given the room, or 0. In framing `raw` all of the block is read, in `numcodecs` only the size before it.
+struct Lz4BatchSizesParameters {
+  uint64_t inputs;        // const u64*, addresses
+  uint64_t input_bytes;   // const u64*
+  uint64_t output_bytes;  // u64*
+  uint64_t statuses;      // u32*, BatchStatus, or null
+  uint32_t framing;       // BatchFraming
   uint32_t item_count;
 };
 

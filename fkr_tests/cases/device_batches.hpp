@@ -87,7 +87,14 @@ inline void expect_items_come_back(const library::DeviceBatches& batches, const 
   back.outputs = memory.upload(outputs);
   back.framing = framing;
   back.statuses = memory.upload(std::vector<int32_t>(raws.size(), -1));
-  for (const auto& done : {batches.compress(there, handle), batches.decompress(back, handle)}) {
+  library::BatchSizes sizes;
+  sizes.inputs = there.outputs;
+  sizes.input_bytes = there.output_bytes;
+  sizes.item_count = raws.size();
+  sizes.output_bytes = memory.upload(std::vector<uint64_t>(raws.size()));
+  sizes.framing = framing;
+  for (const auto& done :
+       {batches.compress(there, handle), batches.decompressed_sizes(sizes, handle), batches.decompress(back, handle)}) {
     ASSERT_TRUE(done) << done.error().message();
   }
   ASSERT_EQ(context->api().stream_synchronize(static_cast<driver::CuStream>(handle)), 0);
@@ -95,11 +102,12 @@ inline void expect_items_come_back(const library::DeviceBatches& batches, const 
   EXPECT_EQ(memory.download<int32_t>(there.statuses, raws.size()), good);
   EXPECT_EQ(memory.download<int32_t>(back.statuses, raws.size()), good);
   EXPECT_EQ(memory.download<uint64_t>(back.output_bytes, raws.size()), input_bytes);
-  const auto sizes = memory.download<uint64_t>(there.output_bytes, raws.size());
+  EXPECT_EQ(memory.download<uint64_t>(sizes.output_bytes, raws.size()), input_bytes);
+  const auto coded_bytes = memory.download<uint64_t>(there.output_bytes, raws.size());
   for (size_t i = 0; i < raws.size(); ++i) {
     EXPECT_TRUE(memory.download<uint8_t>(outputs[i], raws[i].size()) == raws[i]) << i;
     if (framing != library::Framing::raw) continue;
-    const Bytes block = memory.download<uint8_t>(packed[i], sizes[i]);
+    const Bytes block = memory.download<uint8_t>(packed[i], coded_bytes[i]);
     Bytes by_liblz4(raws[i].size());
     EXPECT_EQ(
         LZ4_decompress_safe(reinterpret_cast<const char*>(block.data()), reinterpret_cast<char*>(by_liblz4.data()),

@@ -167,6 +167,11 @@ void EveryKernel::lz4_batches() {
   Bytes twice = page;
   twice.insert(twice.end(), page.begin(), page.end());
   EXPECT_TRUE(found.at("outputs") == twice);
+  const auto measured =
+      run(kLz4BatchSizes, 1, {2 * kMaxPageBytes, 2, 2 * block.size()},
+          {KernelArgument::addresses({block, block}), double_words({block.size(), block.size()}), room(), room(),
+           KernelArgument::number(static_cast<uint32_t>(BatchFraming::raw)), KernelArgument::number(2)});
+  EXPECT_EQ(measured.at("output_bytes"), bytes_of(std::vector<uint64_t>{kMaxPageBytes, kMaxPageBytes}));
 }
 
 // Of items of one chunk, which need neither records nor slots, then of two items of two chunks.

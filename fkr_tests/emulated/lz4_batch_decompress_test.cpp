@@ -172,5 +172,49 @@ TEST(Lz4BatchDecompress, AnItemBeyondTheLimitOfTheStridedKernel) {
   EXPECT_TRUE(ran.outputs.at(0) == raw);
 }
 
+void expect_sizes_as_reference(const std::vector<BatchCase>& items, const BatchOptions& options) {
+  const BatchRan ran = ptxkit::testing::sizes_of_batch(items, options);
+  ASSERT_EQ(ran.report, "");
+  for (size_t i = 0; i < items.size(); ++i) {
+    const BatchItem item = lz4_batch_size_reference(items[i].bytes, static_cast<BatchFraming>(options.framing));
+    if (options.with_statuses) EXPECT_EQ(ran.statuses[i], static_cast<uint32_t>(item.status)) << i;
+    EXPECT_EQ(ran.sizes[i], item.size_bytes) << i;
+  }
+}
+
+TEST(Lz4BatchSizes, AreThoseOfTheItems) {
+  for (const Framing framing : kFramings) {
+    std::vector<BatchCase> items;
+    for (const uint32_t size : {0u, 1u, 13u, 300u, 4096u, 65'536u, 200'000u}) {
+      for (const Bytes& raw : {matchable_bytes(size, size), Bytes(size), random_bytes(size, size)}) {
+        items.push_back({.bytes = framed(framing, raw), .misalignment = size % 16});
+        EXPECT_EQ(lz4_batch_size_reference(items.back().bytes, static_cast<BatchFraming>(framing)).size_bytes, size);
+      }
+    }
+    for (const auto build : ptxkit::testing::kVariants) {
+      expect_sizes_as_reference(items, {.framing = framing, .build = build});
+      expect_sizes_as_reference(items, {.framing = framing, .build = build, .with_statuses = false});
+    }
+  }
+}
+
+TEST(Lz4BatchSizes, OfDamagedItems) {
+  const Bytes good = block_of(matchable_bytes(300, 11));
+  std::vector<BatchCase> items;
+  for (size_t at = 0; at < good.size(); ++at) {
+    Bytes changed = good;
+    changed[at] = static_cast<uint8_t>(changed[at] ^ (1u << at % 8));
+    items.push_back({.bytes = changed});
+    items.push_back({.bytes = Bytes(good.begin(), good.begin() + static_cast<ptrdiff_t>(at))});
+  }
+  for (const Framing framing : kFramings) expect_sizes_as_reference(items, {.framing = framing});
+  const BatchRan ran = ptxkit::testing::sizes_of_batch({{.bytes = good, .is_null = true},
+                                                        {.bytes = good, .claimed_bytes = uint64_t{1} << 31},
+                                                        {.bytes = {}, .is_null = true},
+                                                        {.bytes = good}});
+  EXPECT_EQ(ran.statuses, (std::vector{kInvalidValue, kTooLarge, kCannotDecompress, kOk}));
+  EXPECT_EQ(ran.sizes, (std::vector<uint64_t>{0, 0, 0, 300}));
+}
+
 }  // namespace
 }  // namespace ptxkit::kernels

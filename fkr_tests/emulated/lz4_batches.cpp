@@ -163,4 +163,17 @@ BatchRan decompress_batch(const std::vector<BatchCase>& items, const BatchOption
   return machine.run(library::launches_of(batch));
 }
 
+BatchRan sizes_of_batch(const std::vector<BatchCase>& items, const BatchOptions& options) {
+  Machine machine(options);
+  library::BatchSizes batch;
+  batch.inputs = machine.items(items, 1);
+  batch.input_bytes = machine.sizes(items);
+  batch.item_count = items.size();
+  machine.rooms(items, std::vector<uint64_t>(items.size()));
+  batch.output_bytes = machine.sizes_at();
+  batch.statuses = machine.statuses_at();
+  batch.framing = options.framing;
+  return machine.run(library::launches_of(batch));
+}
+
 }  // namespace ptxkit::testing

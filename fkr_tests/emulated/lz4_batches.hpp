@@ -44,4 +44,7 @@ struct BatchOptions {
 BatchRan compress_batch(const std::vector<BatchCase>& items, const BatchOptions& options = {});
 BatchRan decompress_batch(const std::vector<BatchCase>& items, const BatchOptions& options = {});
 
+// The sizes that decompressed_sizes() finds; there are no outputs.
+BatchRan sizes_of_batch(const std::vector<BatchCase>& items, const BatchOptions& options = {});
+
 }  // namespace ptxkit::testing

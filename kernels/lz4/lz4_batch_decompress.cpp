@@ -51,7 +51,7 @@ KernelDefinition lz4_batch_decompress() {
           const WarpU32 block_bytes = size - *begin;
           BlockDecoder decoder(k, source.at(*begin).within(block_bytes), block_bytes,
                                at_address<global, u8>(output).within(*capacity), *capacity,
-                               BlockDecoder::workspace<kWarps>(k), true);
+                               BlockDecoder::workspace<kWarps>(k), {.is_large = true, .writes = true});
           decoder.decode();
           const WarpBool overrun = decoder.status() == static_cast<u32>(Lz4Status::output_overrun);
           const WarpBool good = decoder.status() == static_cast<u32>(Lz4Status::ok);

@@ -16,4 +16,7 @@ struct BatchItem {
 // Decodes `src` into `dst`. Whatever the input, it reads no byte outside `src` and `dst` and writes none outside `dst`.
 BatchItem lz4_batch_decompress_reference(std::span<const uint8_t> src, std::span<uint8_t> dst, BatchFraming framing);
 
+// The decoded size of `src`; 0 unless ok.
+BatchItem lz4_batch_size_reference(std::span<const uint8_t> src, BatchFraming framing);
+
 }  // namespace ptxkit::kernels

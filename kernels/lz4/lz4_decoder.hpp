@@ -13,6 +13,8 @@
 // this path sets a status. lz4_decompress_reference.cpp makes the same checks in the same order.
 #pragma once
 
+#include <optional>
+
 #include "kernels/lz4/lz4_format.hpp"
 #include "kernels/warp_item.hpp"
 
@@ -22,38 +24,48 @@ class BlockDecoder {
  public:
   // The part of shared memory that belongs to one warp.
   struct Workspace {
-    dsl::Ptr<dsl::shared, uint8_t, 16, dsl::Rate::warp> staged;    // kStagedBytes and a word
-    dsl::Ptr<dsl::shared, uint16_t, 16, dsl::Rate::warp> tokens;   // kMaxTokens positions in `staged`
-    dsl::Ptr<dsl::shared, uint32_t, 16, dsl::Rate::warp> sources;  // kWarpLanes entries of four words, see write_output
+    dsl::Ptr<dsl::shared, uint8_t, 16, dsl::Rate::warp> staged;   // kStagedBytes and a word
+    dsl::Ptr<dsl::shared, uint16_t, 16, dsl::Rate::warp> tokens;  // kMaxTokens positions in `staged`
+    // kWarpLanes entries of four words, see write_output; nothing if the decoder does not write.
+    std::optional<dsl::Ptr<dsl::shared, uint32_t, 16, dsl::Rate::warp>> sources = {};
   };
 
   // The workspace of this warp, from arrays of the CTA.
   template <uint32_t Warps>
   static Workspace workspace(dsl::Kernel& k) {
+    const Workspace without = workspace_without_sources<Warps>(k);
+    const auto sources = k.shared<uint32_t, Warps * dsl::kWarpLanes * 4, 16>("sources");
+    return {without.staged, without.tokens, sources.data().at(times<4 * dsl::kWarpLanes>(k.warp()))};
+  }
+  // Of a decoder that does not write.
+  template <uint32_t Warps>
+  static Workspace workspace_without_sources(dsl::Kernel& k) {
     const auto staged = k.shared<uint8_t, Warps * kStagedStride, 16>("staged");
     const auto tokens = k.shared<uint16_t, Warps * kTokensStride, 16>("tokens");
-    const auto sources = k.shared<uint32_t, Warps * dsl::kWarpLanes * 4, 16>("sources");
     return {staged.data().at(times<16>(k.warp() * (kStagedStride / 16))),
-            tokens.data().at(times<16>(k.warp() * (kTokensStride / 16))),
-            sources.data().at(times<4 * dsl::kWarpLanes>(k.warp()))};
+            tokens.data().at(times<16>(k.warp() * (kTokensStride / 16)))};
   }
-  static constexpr uint32_t shared_bytes(uint32_t warps) {
-    return warps * (kStagedStride + kTokensStride * sizeof(uint16_t) + dsl::kWarpLanes * 4 * sizeof(uint32_t));
+  static constexpr uint32_t shared_bytes(uint32_t warps, bool writes = true) {
+    const uint32_t sources = writes ? dsl::kWarpLanes * 4 * sizeof(uint32_t) : 0;
+    return warps * (kStagedStride + kTokensStride * sizeof(uint16_t) + sources);
   }
 
   using Source = dsl::Ptr<dsl::read_only, uint8_t, 1, dsl::Rate::warp>;
   using Room = dsl::Ptr<dsl::global, uint8_t, 1, dsl::Rate::warp>;
 
-  // No length in a block of at most kMaxBlockBytes overflows. In a larger block (`is_large`), lengths stop at 2^31.
+  struct Options {
+    bool is_large = false;  // blocks above kMaxBlockBytes, in which a length could overflow: lengths stop at 2^31
+    bool writes = true;     // otherwise `dst` is not used, and only the size of the result is found
+  };
   BlockDecoder(dsl::Kernel& k, const Source& src, const WarpU32& src_size, const Room& dst, const WarpU32& capacity,
-               const Workspace& workspace, bool is_large)
+               const Workspace& workspace, const Options& options)
       : k_(k),
         src_(src),
         src_size_(src_size),
         dst_(dst),
         capacity_(capacity),
         shared_(workspace),
-        is_large_(is_large),
+        options_(options),
         ip_(k, 0),
         op_(k, 0),
         status_(k, 0),
@@ -289,17 +301,21 @@ class BlockDecoder {
     const WarpU32 good = min(ctz(ballot(malformed | !sequence.batched)), count);
     k_.if_(good != 0, [&] {
       mark_warp(k_, Mark::emit, *op_);
-      // A source is a position in the output, or kLiteral plus a position in `staged`.
-      const LaneU32 literal_shift = sequence.literal_at - start + kLiteral;
-      shared_.sources.at(times<4>(lane))
-          .store_vector(std::array{match_start, literal_shift, *op_ - offset, LaneU32(offset)});
-      // The output of all blocks that are being decoded exceeds L2. Prefetching all matches of the batch overlaps their
-      // latencies, which would otherwise be paid window by window.
-      k_.if_(lane < good, [&] { dst_.at(*op_ + match_start - offset).prefetch_l2(); });
-      k_.sync_warp();
+      if (options_.writes) {
+        // A source is a position in the output, or kLiteral plus a position in `staged`.
+        const LaneU32 literal_shift = sequence.literal_at - start + kLiteral;
+        shared_.sources->at(times<4>(lane))
+            .store_vector(std::array{match_start, literal_shift, *op_ - offset, LaneU32(offset)});
+        // The output of all blocks that are being decoded exceeds L2. Prefetching all matches of the batch overlaps
+        // their latencies, which would otherwise be paid window by window.
+        k_.if_(lane < good, [&] { dst_.at(*op_ + match_start - offset).prefetch_l2(); });
+        k_.sync_warp();
+      }
       const WarpU32 total = shuffle(end, good - 1);
-      write_output(select(lane < good, start, k_.constant<uint32_t>(~0u)), total,
-                   any((lane < good) & (offset < dsl::kWarpLanes)));
+      if (options_.writes) {
+        write_output(select(lane < good, start, k_.constant<uint32_t>(~0u)), total,
+                     any((lane < good) & (offset < dsl::kWarpLanes)));
+      }
       ip_ = *staged_from_ + shuffle(sequence.next, good - 1);
       op_ += total;
     });
@@ -322,7 +338,7 @@ class BlockDecoder {
       const LaneU32 owner = *before + popc(starts & lanes_to_own);
       before += popc(starts);
       const auto [match_start, literal_shift, match_shift, unused] =
-          shared_.sources.at(times<4>(owner)).template load_vector<4>();
+          shared_.sources->at(times<4>(owner)).template load_vector<4>();
       const LaneU32 place = min(window + lane, total - 1);
       dsl::Var<uint32_t, dsl::Rate::thread> from(k_, place + select(place < match_start, literal_shift, match_shift));
       k_.if_(near, [&] { leave_window(*op_ + window, from); });
@@ -380,7 +396,7 @@ class BlockDecoder {
           length += shuffle(byte, full_count);
           ip_ += 1;
         });
-        if (is_large_) length = min(*length, kLongestLength);
+        if (options_.is_large) length = min(*length, kLongestLength);
         k_.if_((last_bytes == 0) & (*ip_ == src_size_), [&] { ip_ += 1; });
         extension.break_if((last_bytes != 0) | (*ip_ > src_size_));
       });
@@ -390,7 +406,8 @@ class BlockDecoder {
 
   void copy_literals(const WarpU32& count) {
     mark_warp(k_, Mark::emit, *op_);
-    for_each_lane(k_, count, [&](const LaneU32& i) { dst_.at(*op_ + i).store(src_.at(*ip_ + i).load()); });
+    if (options_.writes)
+      for_each_lane(k_, count, [&](const LaneU32& i) { dst_.at(*op_ + i).store(src_.at(*ip_ + i).load()); });
     ip_ += count;
     op_ += count;
     k_.sync_warp();
@@ -400,13 +417,15 @@ class BlockDecoder {
   // another.
   void copy_match(const WarpU32& offset, const WarpU32& length) {
     mark_warp(k_, Mark::emit, *op_);
-    const auto from = dst_.at(*op_ - offset);
-    const auto to = dst_.at(*op_);
-    k_.if_(offset >= length, [&] {
-        for_each_lane(k_, length, [&](const LaneU32& i) { to.at(i).store(from.at(i).load()); });
-      }).else_([&] {
-      for_each_lane(k_, length, [&](const LaneU32& i) { to.at(i).store(from.at(i % offset).load()); });
-    });
+    if (options_.writes) {
+      const auto from = dst_.at(*op_ - offset);
+      const auto to = dst_.at(*op_);
+      k_.if_(offset >= length, [&] {
+          for_each_lane(k_, length, [&](const LaneU32& i) { to.at(i).store(from.at(i).load()); });
+        }).else_([&] {
+        for_each_lane(k_, length, [&](const LaneU32& i) { to.at(i).store(from.at(i % offset).load()); });
+      });
+    }
     op_ += length;
     k_.sync_warp();
   }
@@ -417,7 +436,7 @@ class BlockDecoder {
   Room dst_;
   WarpU32 capacity_;
   Workspace shared_;
-  bool is_large_;
+  Options options_;
   WarpVar ip_;                        // next byte of the input block
   WarpVar op_;                        // next byte of the output
   WarpVar status_;                    // Lz4Status::ok until a check fails

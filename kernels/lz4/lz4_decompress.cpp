@@ -35,7 +35,7 @@ KernelDefinition lz4_decompress() {
         k.if_((src_size <= kMaxBlockBytes) & (capacity <= kMaxBlockBytes), [&] {
           const auto room = dst.at(dst_offsets.within(item_count).at(item).load()).within(capacity);
           const auto block = src.at(src_offsets.within(item_count).at(item).load()).within(src_size);
-          BlockDecoder decoder(k, block, src_size, room, capacity, BlockDecoder::workspace<kWarps>(k), false);
+          BlockDecoder decoder(k, block, src_size, room, capacity, BlockDecoder::workspace<kWarps>(k), {});
           decoder.decode();
           status = decoder.status();
           size_bytes = select(decoder.status() == static_cast<u32>(Lz4Status::ok), decoder.size_bytes(), 0);

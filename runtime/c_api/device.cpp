@@ -143,3 +143,24 @@ ptxkit_status ptxkit_device_decompress(ptxkit_device* device, const void* const*
     return {};
   });
 }
+
+ptxkit_status ptxkit_device_decompressed_sizes(ptxkit_device* device, const void* const* inputs,
+                                               const size_t* input_bytes, size_t* output_bytes, size_t count,
+                                               const ptxkit_batch_options* options, ptxkit_status* statuses,
+                                               void* stream) {
+  return c_api::call(__func__, [&]() -> c_api::Answer<> {
+    if (auto given = c_api::require(device, "device"); !given) return given;
+    const auto framing = c_api::framing_of(options);
+    if (!framing) return tl::unexpected(framing.error());
+    library::BatchSizes batch;
+    batch.inputs = c_api::address(inputs);
+    batch.input_bytes = c_api::address(input_bytes);
+    batch.item_count = count;
+    batch.output_bytes = c_api::address(output_bytes);
+    batch.statuses = c_api::address(statuses);
+    batch.framing = *framing;
+    if (const auto done = device->batches.decompressed_sizes(batch, stream); !done)
+      return c_api::refuse(PTXKIT_INVALID_VALUE, done.error());
+    return {};
+  });
+}

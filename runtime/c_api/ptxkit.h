@@ -291,6 +291,13 @@ PTXKIT_API ptxkit_status ptxkit_device_decompress(ptxkit_device* device, const v
                                                   size_t* output_bytes, size_t count, void* temp, size_t temp_bytes,
                                                   void* const* outputs, const ptxkit_batch_options* options,
                                                   ptxkit_status* statuses, void* stream);
+// The raw sizes of compressed items: output_bytes[i] becomes what ptxkit_device_decompress() makes of item i, given the
+// room, or 0 where statuses[i] is not PTXKIT_OK. From the header where the framing has a size, which is a claim of the
+// item; a raw block is followed through its sequences, without writing. The order of the arguments is that of nvCOMP.
+PTXKIT_API ptxkit_status ptxkit_device_decompressed_sizes(ptxkit_device* device, const void* const* inputs,
+                                                          const size_t* input_bytes, size_t* output_bytes, size_t count,
+                                                          const ptxkit_batch_options* options, ptxkit_status* statuses,
+                                                          void* stream);
 
 // ---- Streams and files ----------------------------------------------------------------------------------------------
 

@@ -330,6 +330,14 @@ class Device {
       return last_failure(status);
     return Done{};
   }
+  Expected<Done> decompressed_sizes(const void* const* inputs, const size_t* input_bytes, size_t* output_bytes,
+                                    size_t count, void* stream, const ptxkit_batch_options& options = batch_options(),
+                                    ptxkit_status* statuses = nullptr) {
+    if (const auto status = ptxkit_device_decompressed_sizes(get(), inputs, input_bytes, output_bytes, count, &options,
+                                                             statuses, stream))
+      return last_failure(status);
+    return Done{};
+  }
   ptxkit_device* get() const { return device_.get(); }
 
  private:

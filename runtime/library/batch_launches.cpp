@@ -167,4 +167,19 @@ Result<std::vector<BatchLaunch>> launches_of(const BatchDecompression& batch) {
               LaunchArgument::of(static_cast<uint32_t>(batch.item_count))})};
 }
 
+Result<std::vector<BatchLaunch>> launches_of(const BatchSizes& batch) {
+  const auto good = check(batch.item_count, batch.framing,
+                          {{"inputs", batch.inputs, 8},
+                           {"input_bytes", batch.input_bytes, 8},
+                           {"output_bytes", batch.output_bytes, 8},
+                           {"statuses", batch.statuses, 4, true}});
+  if (!good) return tl::unexpected(good.error());
+  if (batch.item_count == 0) return std::vector<BatchLaunch>{};
+  return std::vector{launch(kernels::kLz4BatchSizes, kernels::kLz4DecompressShape, batch.item_count,
+                            {LaunchArgument::of_address(batch.inputs), LaunchArgument::of_address(batch.input_bytes),
+                             LaunchArgument::of_address(batch.output_bytes), LaunchArgument::of_address(batch.statuses),
+                             LaunchArgument::of(static_cast<uint32_t>(batch.framing)),
+                             LaunchArgument::of(static_cast<uint32_t>(batch.item_count))})};
+}
+
 }  // namespace ptxkit::library

@@ -21,5 +21,6 @@ struct BatchLaunch {
 // `few_pages`: fewer pages than that do not fill the device.
 Result<std::vector<BatchLaunch>> launches_of(const BatchCompression& batch, uint64_t few_pages = 0);
 Result<std::vector<BatchLaunch>> launches_of(const BatchDecompression& batch);
+Result<std::vector<BatchLaunch>> launches_of(const BatchSizes& batch);
 
 }  // namespace ptxkit::library

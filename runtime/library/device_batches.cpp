@@ -62,8 +62,9 @@ Result<DeviceBatches> DeviceBatches::open(int device, const std::string& cuda_li
   auto state = std::make_unique<State>();
   state->context = *context;
   const auto& info = (*context)->info();
-  for (const std::string_view name : {kernels::kLz4BatchCompressPage, kernels::kLz4BatchCompressChunk,
-                                      kernels::kLz4BatchPlan, kernels::kLz4BatchJoin, kernels::kLz4BatchDecompress}) {
+  for (const std::string_view name :
+       {kernels::kLz4BatchCompressPage, kernels::kLz4BatchCompressChunk, kernels::kLz4BatchPlan, kernels::kLz4BatchJoin,
+        kernels::kLz4BatchDecompress, kernels::kLz4BatchSizes}) {
     const kernels::KernelImage* const image = kernels::find_kernel_image(name, info.major, info.minor);
     if (image == nullptr) {
       return fail(fmt::format("there is no image of kernel {} for sm_{}{}", name, info.major, info.minor), info.name);
@@ -81,6 +82,10 @@ Result<void> DeviceBatches::compress(const BatchCompression& batch, StreamHandle
 }
 
 Result<void> DeviceBatches::decompress(const BatchDecompression& batch, StreamHandle stream) const {
+  return state_->submit(launches_of(batch), stream);
+}
+
+Result<void> DeviceBatches::decompressed_sizes(const BatchSizes& batch, StreamHandle stream) const {
   return state_->submit(launches_of(batch), stream);
 }
 

@@ -76,6 +76,16 @@ struct BatchDecompression {
   DeviceAddress statuses = 0;  // i32, ItemOutcome; null: they are not wanted
 };
 
+// A batch of decompressed_sizes(). output_bytes[i] becomes the size that decompress() makes of item i, given the room,
+// or 0. In framing `raw` that is half the instructions of decompressing, otherwise a look at the header.
+struct BatchSizes {
+  DeviceAddress inputs = 0, input_bytes = 0;  // arrays of addresses and of u64
+  uint64_t item_count = 0;                    // at most 2^31 - 1
+  DeviceAddress output_bytes = 0;             // u64
+  DeviceAddress statuses = 0;                 // i32, ItemOutcome; null: they are not wanted
+  Framing framing = Framing::raw;
+};
+
 class DeviceBatches {
  public:
   // Opens the driver and compiles the kernels, which is slow. `cuda_library`: path of libcuda; empty for the system's.
@@ -92,6 +102,7 @@ class DeviceBatches {
   // that the arguments cannot be right, or that the driver refused the launch; nothing was launched then.
   Result<void> compress(const BatchCompression& batch, StreamHandle stream) const;
   Result<void> decompress(const BatchDecompression& batch, StreamHandle stream) const;
+  Result<void> decompressed_sizes(const BatchSizes& batch, StreamHandle stream) const;
 
  private:
   struct State;

@@ -158,7 +158,8 @@ TEST(KernelFacts, EveryTextHasACostThatParses) {
     if (image.name == "zstd_batch_split") return;                              // each thread handles a block
     // A warp or a CTA handles an item's bytes.
     const bool takes_pages = image.name.ends_with("_page") || image.name.ends_with("_decompress") ||
-                             image.name.starts_with("demux_") || image.name == kBwtBitonic;
+                             image.name == kLz4BatchSizes || image.name.starts_with("demux_") ||
+                             image.name == kBwtBitonic;
     const uint32_t threads = works_as_cta(image) ? image.block_threads : 32;
     EXPECT_EQ(*cost->thread_count(takes_pages ? kMaxPageBytes : kMaxChunkBytes), threads);
   });

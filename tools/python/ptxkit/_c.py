@@ -136,6 +136,7 @@ _STRING_OUT = POINTER(c_void_p)
 _BATCH = [c_void_p, c_void_p, c_void_p, c_void_p, c_size_t, c_void_p, c_void_p, c_void_p, c_void_p]
 _DEVICE_BATCH = [c_void_p, c_void_p, c_void_p, c_size_t, c_size_t, c_void_p, c_size_t, *[c_void_p] * 5]
 _DEVICE_UNBATCH = [*[c_void_p] * 5, c_size_t, c_void_p, c_size_t, *[c_void_p] * 4]
+_DEVICE_SIZES = [*[c_void_p] * 4, c_size_t, *[c_void_p] * 3]
 _STREAM = [c_void_p, c_void_p, ReadFunction, c_void_p, WriteFunction, c_void_p, c_void_p]
 
 # Arrays and structures are passed as c_void_p: ctypes takes an array or byref(...) for it, and checks nothing twice.
@@ -160,6 +161,7 @@ FUNCTIONS: Dict[str, Tuple[Any, List[Any]]] = {
     "ptxkit_device_query": (STATUS, [c_void_p, c_size_t, c_size_t, c_void_p]),
     "ptxkit_device_compress": (STATUS, _DEVICE_BATCH),
     "ptxkit_device_decompress": (STATUS, _DEVICE_UNBATCH),
+    "ptxkit_device_decompressed_sizes": (STATUS, _DEVICE_SIZES),
     "ptxkit_compress_stream": (STATUS, _STREAM),
     "ptxkit_decompress_stream": (STATUS, _STREAM),
     "ptxkit_analyze": (STATUS, [c_char_p, c_size_t, c_char_p, _STRING_OUT, c_void_p]),

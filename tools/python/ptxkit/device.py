@@ -165,11 +165,8 @@ class _Batch:
             for region in self._regions:
                 region.stream = handle  # which frees it, after this run
 
-    def results(self) -> List[DeviceArray]:
-        """Waits for the last run. The results have their exact sizes, and lie in `outputs` where it was given.
-
-        Raises the error of the first item that has one; its statuses are those of all items.
-        """
+    def _wait_for_sizes(self) -> Sequence[int]:
+        """Waits for the last run, and raises the error of the first item that has one."""
         sizes, statuses = array("Q", bytes(8 * self._count)), array("i", bytes(4 * self._count))
         with self._gpu as gpu:
             if self._count:
@@ -180,6 +177,14 @@ class _Batch:
             if status != _errors.OK:
                 name = _c.lib().ptxkit_status_name(status).decode()
                 raise _errors.error(f"item {i} of {self._count}: {name}", status, list(statuses))
+        return sizes
+
+    def results(self) -> List[DeviceArray]:
+        """Waits for the last run. The results have their exact sizes, and lie in `outputs` where it was given.
+
+        Raises the error of the first item that has one; its statuses are those of all items.
+        """
+        sizes = self._wait_for_sizes()
         return [
             DeviceArray(owner, self.device, address, size, "|u1", self._stream)
             for (owner, address), size in zip(self._outputs, sizes)
@@ -266,7 +271,8 @@ class Decompression(_Batch):
 
     items    a list of arrays in device memory, at any address, or one array; or a Compression, whose sizes then stay
              on the device
-    sizes    the most raw bytes of each item; None: what items of framing "numcodecs" say
+    sizes    the most raw bytes of each item; None: they are found on the device, which is waited for. Items of framing
+             "raw" are read through for that, half of what decompressing them does; the others say their size
     outputs  a list of arrays to be written, whose sizes bound those of the items; None: they are allocated
     """
 
@@ -324,22 +330,17 @@ class Decompression(_Batch):
                 )
         self._arguments = (*packed, most, self.sizes.address, self._count, None, 0, back)
 
-    def _claims(self, sources: Sequence[Source]) -> List[int]:
-        """The raw sizes that items of framing "numcodecs" state. Waits for the items."""
-        if self._framing != "numcodecs":
-            raise _errors.InvalidValueError(
-                f"items of framing {self._framing!r} do not say their raw size: expected sizes or outputs",
-                _errors.INVALID_VALUE,
+    def _claims(self, sources: Sequence[Source]) -> Sequence[int]:
+        """The raw sizes of the items, as the device finds them. Waits for the items."""
+        there, there_bytes, sizes, statuses, _ = self._upload(
+            [[source.address for source in sources], [source.size for source in sources]]
+        )
+        _c.check(
+            _c.lib().ptxkit_device_decompressed_sizes(
+                self._handle, there, there_bytes, sizes, self._count, self._options, statuses, self._stream
             )
-        heads = (ctypes.c_uint32 * max(len(sources), 1))()
-        for i, source in enumerate(sources):
-            if source.size < 4:
-                raise _errors.CorruptInputError(
-                    f"item {i} has {source.size} bytes: expected at least 4", _errors.CANNOT_DECOMPRESS
-                )
-            self._gpu.download(ctypes.addressof(heads) + 4 * i, source.address, 4, self._stream)
-        self._gpu.wait(self._stream)
-        claims = list(heads)[: len(sources)]
+        )
+        claims = self._wait_for_sizes()
         for i, (claim, source) in enumerate(zip(claims, sources)):
             if claim > _batch.LARGEST_LZ4_RATIO * source.size:
                 raise _errors.CorruptInputError(

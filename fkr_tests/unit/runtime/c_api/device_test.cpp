@@ -157,6 +157,13 @@ TEST_F(DeviceCApi, BlocksComeBackAndBadOnesHarmNoOther) {
     EXPECT_EQ(statuses.values(),
               (std::vector<ptxkit_status>{PTXKIT_OK, PTXKIT_CANNOT_DECOMPRESS, PTXKIT_OUTPUT_TOO_SMALL, PTXKIT_OK}));
     EXPECT_EQ(used.values(), (std::vector<size_t>{5000, 0, 0, 100}));
+    // The sizes, which need no room.
+    const OnDevice<size_t> found(context_, std::vector<size_t>(4, 77));
+    ASSERT_OK(ptxkit_device_decompressed_sizes(device_, input_array.get(), size_array.get(), found.get(), 4, &options_,
+                                               statuses.get(), nullptr));
+    const auto claims_of_header = framing != PTXKIT_FRAMING_RAW;
+    EXPECT_EQ(found.values(), (std::vector<size_t>{5000, claims_of_header ? size_t{300} : 0, 70000, 100}));
+    EXPECT_EQ(statuses.values()[1], claims_of_header ? PTXKIT_OK : PTXKIT_CANNOT_DECOMPRESS);
     for (const size_t i : {size_t{0}, size_t{3}}) {
       Bytes room = rooms[i].values();
       EXPECT_EQ(room[capacities[i]], kGuard);
@@ -178,6 +185,12 @@ TEST_F(DeviceCApi, RefusesWhatCannotBeRight) {
   refused(compress(nullptr, nullptr, 1, 1), PTXKIT_INVALID_VALUE, "device is null");
   refused(compress(device_, nullptr, 1, 1), PTXKIT_INVALID_VALUE, "inputs");
   EXPECT_OK(compress(device_, nullptr, 1, 0));
+  const auto sizes = [&](ptxkit_device* device, const void* const* inputs, size_t count) {
+    return ptxkit_device_decompressed_sizes(device, inputs, nullptr, nullptr, count, &options_, nullptr, nullptr);
+  };
+  refused(sizes(nullptr, nullptr, 1), PTXKIT_INVALID_VALUE, "device is null");
+  refused(sizes(device_, nullptr, 1), PTXKIT_INVALID_VALUE, "inputs: expected an array in device memory");
+  EXPECT_OK(sizes(device_, nullptr, 0));
   ptxkit_device_requirements needs{};
   refused(ptxkit_device_query(&options_, 1, 1, &needs), PTXKIT_INVALID_VALUE, "struct_bytes is 0, expected 64");
   refused(ptxkit_device_query(&options_, 1, 1, nullptr), PTXKIT_INVALID_VALUE, "requirements is null");

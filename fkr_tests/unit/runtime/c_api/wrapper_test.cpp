@@ -73,10 +73,12 @@ TEST(Wrapper, DevicesRefuseAndLaunchNothing) {
   ASSERT_TRUE(device) << device.error().text;
   EXPECT_TRUE(device->compress(nullptr, nullptr, 100, 0, nullptr, 0, nullptr, nullptr, nullptr));
   EXPECT_TRUE(device->decompress(nullptr, nullptr, nullptr, nullptr, 0, nullptr, nullptr));
+  EXPECT_TRUE(device->decompressed_sizes(nullptr, nullptr, nullptr, 0, nullptr));
   EXPECT_EQ(device->compress(nullptr, nullptr, 100, 1, nullptr, 0, nullptr, nullptr, nullptr).error().status,
             PTXKIT_INVALID_VALUE);
   EXPECT_EQ(device->decompress(nullptr, nullptr, nullptr, nullptr, 1, nullptr, nullptr).error().status,
             PTXKIT_INVALID_VALUE);
+  EXPECT_EQ(device->decompressed_sizes(nullptr, nullptr, nullptr, 1, nullptr).error().status, PTXKIT_INVALID_VALUE);
 }
 
 TEST(Wrapper, StreamsComeBack) {

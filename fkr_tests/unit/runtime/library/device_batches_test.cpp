@@ -122,6 +122,21 @@ TEST_F(Batches, NothingIsCalledButTheLaunchOnTheCallersStream) {
   EXPECT_EQ(state_.streams_of["cuLaunchKernel"], std::set<void*>{stream.handle()});
 }
 
+TEST_F(Batches, SizesAreOneLaunchAndCheckedLikeTheOthers) {
+  const auto batches = DeviceBatches::open(0, FAKE_CUDA).value();
+  const BatchSizes good = {
+      .inputs = kSomewhere, .input_bytes = kSomewhere, .item_count = 5, .output_bytes = kSomewhere};
+  state_.calls.clear();
+  ASSERT_TRUE(batches.decompressed_sizes(good, nullptr));
+  EXPECT_EQ(state_.calls, (std::map<std::string, int>{{"cuCtxSetCurrent", 1}, {"cuLaunchKernel", 1}}));
+  ASSERT_TRUE(batches.decompressed_sizes({}, nullptr));
+  EXPECT_EQ(state_.calls["cuLaunchKernel"], 1);
+  BatchSizes without = good;
+  without.output_bytes = 0;
+  EXPECT_THAT(batches.decompressed_sizes(without, nullptr).error().message(),
+              HasSubstr("output_bytes: expected an array"));
+}
+
 TEST_F(Batches, TheDefaultStreamsAreTaken) {
   const auto batches = DeviceBatches::open(0, FAKE_CUDA).value();
   for (const uintptr_t number : {0, 1, 2}) {
