@@ -24,6 +24,9 @@ inline constexpr std::string_view kLz4BatchCompressChunk = "lz4_batch_compress_c
 inline constexpr std::string_view kLz4BatchPlan = "lz4_batch_plan";
 inline constexpr std::string_view kLz4BatchJoin = "lz4_batch_join";
 inline constexpr std::string_view kLz4BatchDecompress = "lz4_batch_decompress";
+inline constexpr std::string_view kLz4BatchIndex = "lz4_batch_index";
+inline constexpr std::string_view kLz4BatchBlocks = "lz4_batch_blocks";
+inline constexpr std::string_view kLz4BatchFinish = "lz4_batch_finish";
 inline constexpr std::string_view kLz4BatchSizes = "lz4_batch_sizes";
 inline constexpr std::string_view kZeroPage = "zero_page";
 
@@ -150,6 +153,9 @@ struct Lz4DecompressParameters {
 enum class BatchFraming : uint32_t {
   raw = 0,        // nothing: one LZ4 block
   numcodecs = 1,  // u32, little-endian: the raw size; then one LZ4 block. As numcodecs.LZ4 and python-lz4's lz4.block
+  frame = 2,      // LZ4 frames, and skippable frames
+  hdf5 = 3,       // a chunk of HDF5 filter 32004: raw size (u64), raw size of a block (u32), blocks behind their size
+                  // (u32); all big-endian. A block of its raw size is not coded
 };
 
 // Added to the framing of lz4_batch_compress_chunk: it takes items of at most a page as well, and completes every item
@@ -160,7 +166,9 @@ inline constexpr uint32_t kBatchPagesByBlock = 256;
 enum class BatchStatus : uint32_t {
   ok = 0,
   invalid_value = 10,      // the address of an item or of its room that is not empty is null
+  unsupported = 11,        // a legacy LZ4 frame, or one that needs a dictionary; for sizes, one that does not state it
   cannot_decompress = 12,  // the encoding is malformed
+  bad_checksum = 13,       // of a frame's header, of a block, or of a frame's content
   output_too_small = 15,   // the item decodes to more than its capacity
   misaligned = 17,         // the address of an item to compress is no multiple of 16
   too_large = 18,          // the item is larger than the kernel's limit, or than the call says
@@ -221,8 +229,46 @@ struct Lz4BatchDecompressParameters {
   uint32_t item_count;
 };
 
+// What `lz4_batch_index` knows of an item.
+struct Lz4BatchLayout {
+  uint32_t status;       // BatchStatus, by its headers
+  uint32_t block_count;  // that were listed; 0: lz4_batch_finish decodes the item
+  uint32_t block_bytes;  // raw, of each block but the last
+  uint32_t raw_bytes;    // of the item, or the most that it may have
+  uint32_t flags;        // the following
+  uint32_t checksum_at;  // where the checksum of the content is in the item; 0: there is none
+};
+inline constexpr uint32_t kLayoutIsExact = 1;  // the headers state raw_bytes
+inline constexpr uint32_t kLayoutHasBlockChecksums = 2;
+struct Lz4BatchBlock {
+  uint32_t begin;        // in the item
+  uint32_t coded_bytes;  // or with kBlockIsRaw
+};
+inline constexpr uint32_t kBlockIsRaw = 1u << 31;
+inline constexpr uint32_t kBlockNotDecoded = ~0u;  // in place of its raw bytes
+
+// Parameters of the kernels that decompress items of framings `frame` and `hdf5`: `lz4_batch_index` in
+// kLz4BatchPlanShape for item_count items, then `lz4_batch_blocks` for item_count * blocks_per_item and
+// `lz4_batch_finish` for item_count, both in kLz4DecompressShape. The arrays are those of `lz4_batch_decompress`. The
+// second may be left out if blocks_per_item is 0. Blocks of items that have more than blocks_per_item, several frames,
+// or blocks that depend on each other or are not full, are decoded one after another.
+struct Lz4BatchFramedParameters {
+  uint64_t inputs;             // const u64*, addresses
+  uint64_t input_bytes;        // const u64*
+  uint64_t outputs;            // const u64*, addresses
+  uint64_t output_capacities;  // const u64*
+  uint64_t output_bytes;       // u64*, or null
+  uint64_t statuses;           // u32*, BatchStatus, or null
+  uint64_t layouts;            // Lz4BatchLayout*, one for each item
+  uint64_t blocks;             // Lz4BatchBlock*, blocks_per_item for each item
+  uint64_t block_raw_bytes;    // u32*, the same number
+  uint32_t blocks_per_item;
+  uint32_t framing;  // BatchFraming::frame or hdf5
+  uint32_t item_count;
+};
+
 // Parameters of `lz4_batch_sizes`, in kLz4DecompressShape: output_bytes[i] becomes what `lz4_batch_decompress` makes of
-// item i given the room, or 0. In framing `raw` all of the block is read, in `numcodecs` only the size before it.
+// item i given the room, or 0. In framing `raw` all of the block is read, in the others the headers are.
 struct Lz4BatchSizesParameters {
   uint64_t inputs;        // const u64*, addresses
   uint64_t input_bytes;   // const u64*

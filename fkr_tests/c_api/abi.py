@@ -4,7 +4,8 @@
 usage: abi.py LIBRARY LAYOUT_PROGRAM HEADER [--accept]
 
 The list has the exported symbols, their versions, the libraries that are needed, and what LAYOUT_PROGRAM prints. A line
-that is gone or changed breaks programs that are compiled already; --accept takes further lines only.
+that is gone or changed breaks programs that are compiled already; --accept takes further lines only. `reserved` may lose
+bytes at its begin, where a member has taken them.
 Every structure, number and function of HEADER has to be in the list.
 """
 import os
@@ -26,6 +27,15 @@ def current(library, program):
         if kind != "A":
             lines.append(f"symbol {kind} {name}")
     return lines + run(program).splitlines()
+
+
+def keeps(stored, found):
+    """Whether a line of the list still holds."""
+    before, now = (re.fullmatch(r"  reserved (\d+)\+(\d+)", line) for line in (stored, found))
+    if before and now:
+        begin, end, now_begin, now_end = [int(m[1]) + more * int(m[2]) for m in (before, now) for more in (0, 1)]
+        return begin <= now_begin and end == now_end
+    return stored == found
 
 
 def main():
@@ -54,7 +64,7 @@ def main():
         faults.append("the SONAME is not libptxkit.so.1")
     # In order: a member that moved to another structure is a change, too.
     rest = iter(found)
-    gone = [line for line in stored if not any(line == other for other in rest)]
+    gone = [line for line in stored if not any(keeps(line, other) for other in rest)]
     faults += [f"changed or gone: {line.strip()}" for line in gone]
     more = len(found) - len(stored)
     if more > 0 and not gone:

@@ -67,6 +67,7 @@ int main(void) {
   MEMBER(ptxkit_device_requirements, temp_alignment);
   MEMBER(ptxkit_device_requirements, temp_bytes);
   MEMBER(ptxkit_device_requirements, output_bytes);
+  MEMBER(ptxkit_device_requirements, decompress_temp_bytes);
   MEMBER(ptxkit_device_requirements, reserved);
   SIZE(ptxkit_stream_options);
   MEMBER(ptxkit_stream_options, struct_bytes);

@@ -219,6 +219,40 @@ void EveryKernel::lz4_batch_compressors() {
   expect_block(joined.at("outputs"), coded_bytes, raw);
 }
 
+// Two chunks of HDF5's filter with one block.
+void EveryKernel::lz4_framed_batches() {
+  const Bytes raw = matchable_bytes(kMaxChunkBytes, 1);
+  Bytes block(kMaxChunkBytes);
+  block.resize(lz4_compress_reference(raw, block, kChunkVariant).size_bytes);
+  const auto coded = static_cast<uint32_t>(block.size());
+  Bytes item = {0, 0, 0, 0, 0, 1, 0, 0, 0, 1, 0, 0};
+  for (int shift = 24; shift >= 0; shift -= 8) item.push_back(static_cast<uint8_t>(coded >> shift));
+  item.insert(item.end(), block.begin(), block.end());
+  const auto call = [&](std::string_view kernel, uint32_t grid, const KernelArgument& layouts,
+                        const KernelArgument& blocks, const KernelArgument& block_raw_bytes,
+                        const std::set<std::string_view>& by_content) {
+    return run(
+        kernel, grid, {2 * raw.size(), 2, 2 * item.size()},
+        {KernelArgument::addresses({item, item}), double_words({item.size(), item.size()}),
+         KernelArgument::addresses({Bytes(raw.size()), Bytes(raw.size())}), double_words({raw.size(), raw.size()}),
+         room(), room(), layouts, blocks, block_raw_bytes, KernelArgument::number(1),
+         KernelArgument::number(static_cast<uint32_t>(BatchFraming::hdf5)), KernelArgument::number(2)},
+        by_content);
+  };
+  const auto indexed = call(kLz4BatchIndex, 1, room(), room(), room(),
+                            {"outputs", "output_bytes", "statuses", "block_raw_bytes", "inputs"});
+  const auto layouts = KernelArgument::input(indexed.at("layouts")),
+             blocks = KernelArgument::input(indexed.at("blocks"));
+  const auto decoded = call(kLz4BatchBlocks, 1, layouts, blocks, room(),
+                            {"output_capacities", "output_bytes", "statuses", "input_bytes", "layouts"});
+  Bytes twice = raw;
+  twice.insert(twice.end(), raw.begin(), raw.end());
+  EXPECT_TRUE(decoded.at("outputs") == twice);
+  const auto finished = call(kLz4BatchFinish, 1, layouts, blocks, KernelArgument::input(decoded.at("block_raw_bytes")),
+                             {"inputs", "outputs", "blocks"});
+  EXPECT_EQ(finished.at("output_bytes"), bytes_of(std::vector<uint64_t>(2, raw.size())));
+}
+
 void EveryKernel::transforms() {
   const Bytes raw = matchable_bytes(kTransformItemBytes, 1);
   for (const auto& pair : transform_pairs()) {
@@ -388,6 +422,7 @@ void EveryKernel::run_all() {
   lz4_decompressor();
   lz4_batches();
   lz4_batch_compressors();
+  lz4_framed_batches();
   transforms();
   match_finders_and_demux();
   zstd_blocks();

@@ -47,6 +47,7 @@ class EveryKernel {
   void lz4_decompressor();
   void lz4_batches();
   void lz4_batch_compressors();
+  void lz4_framed_batches();
   void transforms();
   void match_finders_and_demux();
   void zstd_blocks();

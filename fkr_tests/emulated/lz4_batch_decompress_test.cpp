@@ -177,7 +177,9 @@ void expect_sizes_as_reference(const std::vector<BatchCase>& items, const BatchO
   ASSERT_EQ(ran.report, "");
   for (size_t i = 0; i < items.size(); ++i) {
     const BatchItem item = lz4_batch_size_reference(items[i].bytes, static_cast<BatchFraming>(options.framing));
-    if (options.with_statuses) EXPECT_EQ(ran.statuses[i], static_cast<uint32_t>(item.status)) << i;
+    if (options.with_statuses) {
+      EXPECT_EQ(ran.statuses[i], static_cast<uint32_t>(item.status)) << i;
+    }
     EXPECT_EQ(ran.sizes[i], item.size_bytes) << i;
   }
 }

@@ -160,6 +160,10 @@ BatchRan decompress_batch(const std::vector<BatchCase>& items, const BatchOption
   batch.output_bytes = machine.sizes_at();
   batch.framing = options.framing;
   batch.statuses = machine.statuses_at();
+  const uint64_t largest = capacities.empty() ? 0 : *std::ranges::max_element(capacities);
+  const auto needed = value_of(library::DeviceBatches::requirements(largest, items.size(), options.framing));
+  batch.temp_bytes = options.temp_bytes.value_or(needed.decompress_temp_bytes);
+  if (batch.temp_bytes != 0) batch.temp = machine.allocate("temp", batch.temp_bytes, needed.temp_alignment);
   return machine.run(library::launches_of(batch));
 }
 

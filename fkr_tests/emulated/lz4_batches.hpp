@@ -34,7 +34,8 @@ struct BatchOptions {
   std::string_view build = "release";
   bool with_statuses = true, with_sizes = true;
   std::optional<uint64_t> max_input_bytes = {};
-  uint64_t few_pages = 0;  // of compress_batch: below that many pages, a CTA for each
+  uint64_t few_pages = 0;                   // of compress_batch: below that many pages, a CTA for each
+  std::optional<uint64_t> temp_bytes = {};  // of decompress_batch; as the requirements say for the largest capacity
   emulator::LaunchOptions emulation = {.checks = emulator::kCheckAll};
   // PTX in place of the embedded kernel of that name.
   std::string_view replaced_kernel = {}, replacement = {};

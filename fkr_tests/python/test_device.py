@@ -53,6 +53,27 @@ def test_items_come_back(gpu, framing, stream):
     assert codec.decode(packed[3]).to_host() == raws[3]
 
 
+@pytest.mark.parametrize("framing", ["frame", "hdf5"])
+def test_frames_of_the_host(gpu, framing):
+    raws = [text(size) for size in [*SIZES, 300_000]] + [noise(3000)]
+    codec = ptxkit.Codec("lz4", framing=framing)
+    packed = [device.from_host(bytes(item)) for item in codec.encode(raws)]
+    assert [b.to_host() for b in codec.decode(packed, list(map(len, raws)))] == raws
+    assert [b.to_host() for b in codec.decode(packed)] == raws
+    with pytest.raises(ptxkit.CorruptInputError, match="item 0 of 1: PTXKIT_CANNOT_DECOMPRESS"):
+        codec.decode(device.from_host(packed[3].to_host()[:-5]), 4095)
+
+
+def test_frames_of_others(gpu):
+    codec, raw = ptxkit.Codec("lz4"), text(100_000)
+    linked = ptxkit.lz4.frame.compress(raw, block_linked=True, content_checksum=True, store_size=False)
+    assert codec.decode(device.from_host(linked), len(raw)).to_host() == raw
+    with pytest.raises(ptxkit.UnsupportedError, match="item 0 of 1: PTXKIT_UNSUPPORTED"):
+        codec.decode(device.from_host(linked))
+    with pytest.raises(ptxkit.CorruptInputError, match="item 0 of 1: PTXKIT_BAD_CHECKSUM"):
+        codec.decode(device.from_host(linked[:-1] + bytes([linked[-1] ^ 1])), len(raw))
+
+
 def test_one_array_in_items(gpu):
     raw = text(50_000) + noise(6000)
     batch = device.Compression(device.from_host(raw), item_bytes=4096)
@@ -170,7 +191,7 @@ def test_damage(gpu):
 @pytest.mark.parametrize(
     "call, message",
     [
-        (lambda there: ptxkit.Codec("lz4").encode(there), "no framing 1"),
+        (lambda there: ptxkit.Codec("lz4").encode(there), "compressed in framings RAW and NUMCODECS"),
         (lambda there: ptxkit.Codec("lz4", framing="stored").encode(there), "no framing 4"),
         (lambda there: ptxkit.Codec("lzr").encode(there), "lzr has no batches in device memory"),
         (lambda there: ptxkit.Codec("lz4", framing="raw", level=2).encode(there), "level 1 and no chunk_bytes"),

@@ -19,6 +19,10 @@ class BatchOutcome {
   void fail_if(const Bool& condition, BatchStatus status) {
     status_ = select(is_ok() & condition, static_cast<uint32_t>(status), *status_);
   }
+  // The same with a status that the kernel computed.
+  void fail_with(const Bool& condition, const dsl::Expr<dsl::u32, R>& status) {
+    status_ = select(is_ok() & condition, status, *status_);
+  }
   Bool is_ok() const { return *status_ == static_cast<uint32_t>(BatchStatus::ok); }
   dsl::Expr<dsl::u32, R> status() const { return *status_; }
 

@@ -31,6 +31,7 @@ BatchItem decode(std::span<const uint8_t> block, std::span<uint8_t> dst, bool is
 BatchItem lz4_batch_decompress_reference(std::span<const uint8_t> src, std::span<uint8_t> dst, BatchFraming framing) {
   if (src.size() > kMaxBatchCodedBytes) return failed(BatchStatus::too_large);
   dst = dst.first(std::min<size_t>(dst.size(), kMaxBatchRawBytes));
+  if (has_blocks(framing)) return lz4_batch_framed_reference(src, dst, framing);
   if (framing == BatchFraming::raw) return decode(src, dst, false);
   if (src.size() < 4) return failed(BatchStatus::cannot_decompress);
   const uint32_t raw_bytes = little_endian(src);
@@ -40,6 +41,7 @@ BatchItem lz4_batch_decompress_reference(std::span<const uint8_t> src, std::span
 
 BatchItem lz4_batch_size_reference(std::span<const uint8_t> src, BatchFraming framing) {
   if (src.size() > kMaxBatchCodedBytes) return failed(BatchStatus::too_large);
+  if (has_blocks(framing)) return lz4_batch_framed_size_reference(src, framing);
   if (framing == BatchFraming::numcodecs) {
     if (src.size() < 4) return failed(BatchStatus::cannot_decompress);
     return {BatchStatus::ok, little_endian(src)};

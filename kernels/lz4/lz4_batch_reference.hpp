@@ -19,4 +19,12 @@ BatchItem lz4_batch_decompress_reference(std::span<const uint8_t> src, std::span
 // The decoded size of `src`; 0 unless ok.
 BatchItem lz4_batch_size_reference(std::span<const uint8_t> src, BatchFraming framing);
 
+// The two of framings `frame` and `hdf5`.
+BatchItem lz4_batch_framed_reference(std::span<const uint8_t> src, std::span<uint8_t> dst, BatchFraming framing);
+BatchItem lz4_batch_framed_size_reference(std::span<const uint8_t> src, BatchFraming framing);
+
+constexpr bool has_blocks(BatchFraming framing) {
+  return framing == BatchFraming::frame || framing == BatchFraming::hdf5;
+}
+
 }  // namespace ptxkit::kernels

@@ -1,7 +1,7 @@
-// The decoded sizes of the items of a batch, with a warp for each item: from the header where the framing has one,
-// otherwise by following the sequences of the block as the decoder does, without writing.
+// The decoded sizes of the items of a batch, with a warp for each item: from the headers where the framing has
+// some, otherwise by following the sequences of the block as the decoder does, without writing.
 #include "kernels/kernels.hpp"
-#include "kernels/lz4/lz4_batch.hpp"
+#include "kernels/lz4/lz4_batch_walk.hpp"
 #include "kernels/lz4/lz4_decoder.hpp"
 
 namespace ptxkit::kernels {
@@ -43,6 +43,18 @@ KernelDefinition lz4_batch_sizes() {
           k.if_(framing == static_cast<u32>(BatchFraming::numcodecs), [&] {
             outcome.fail_if(size < 4, BatchStatus::cannot_decompress);
             k.if_(outcome.is_ok(), [&] { decoded = zext<u64>(source.template load_bytewise<u32>()); });
+          });
+          k.if_(framing >= static_cast<u32>(BatchFraming::frame), [&] {
+            ItemWalk walk(k, source, size, framing, outcome);
+            WarpVar is_stated(k, 1), is_too_large(k, 0);
+            const auto begin = [&] {
+              is_stated &= zext<u32>(walk.has_stated_bytes());
+              decoded += select(walk.has_stated_bytes(), walk.stated_bytes(), 0);
+              is_too_large |= zext<u32>(walk.has_stated_bytes() & (*decoded < walk.stated_bytes()));
+            };
+            walk.run(begin, [](const auto&) {}, [] {});
+            outcome.fail_if(*is_stated == 0, BatchStatus::unsupported);
+            outcome.fail_if(*is_too_large != 0, BatchStatus::cannot_decompress);
           });
         });
         mark_warp(k, Mark::status, outcome.status());

@@ -46,8 +46,8 @@ class BlockDecoder {
             tokens.data().at(times<16>(k.warp() * (kTokensStride / 16)))};
   }
   static constexpr uint32_t shared_bytes(uint32_t warps, bool writes = true) {
-    const uint32_t sources = writes ? dsl::kWarpLanes * 4 * sizeof(uint32_t) : 0;
-    return warps * (kStagedStride + kTokensStride * sizeof(uint16_t) + sources);
+    const uint32_t sources = writes ? dsl::kWarpLanes * 16 : 0;
+    return warps * (kStagedStride + kTokensStride * 2 + sources);
   }
 
   using Source = dsl::Ptr<dsl::read_only, uint8_t, 1, dsl::Rate::warp>;
@@ -71,6 +71,9 @@ class BlockDecoder {
         status_(k, 0),
         staged_from_(k, 0),
         staged_end_(k, 0) {}
+
+  // `dst` holds `count` bytes of output already, which matches may repeat.
+  void begin_at(const WarpU32& count) { op_ = count; }
 
   void decode() {
     k_.warp_loop([&](auto& blocks) {  // a batch or one sequence in each iteration

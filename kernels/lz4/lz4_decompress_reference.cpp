@@ -30,7 +30,8 @@ void copy_match(uint8_t* to, uint32_t offset, uint32_t length) {
 
 class Decoder {
  public:
-  Decoder(std::span<const uint8_t> src, std::span<uint8_t> dst) : src_(src), dst_(dst) {}
+  Decoder(std::span<const uint8_t> src, std::span<uint8_t> dst, uint32_t history_bytes)
+      : src_(src), dst_(dst), op_(history_bytes) {}
 
   Lz4Status decode() {
     while (true) {
@@ -79,15 +80,16 @@ class Decoder {
   std::span<const uint8_t> src_;
   std::span<uint8_t> dst_;
   uint32_t ip_ = 0;
-  uint32_t op_ = 0;
+  uint32_t op_;
 };
 
 }  // namespace
 
-DecompressedItem lz4_decode_block_reference(std::span<const uint8_t> src, std::span<uint8_t> dst) {
-  Decoder decoder(src, dst);
+DecompressedItem lz4_decode_block_reference(std::span<const uint8_t> src, std::span<uint8_t> dst,
+                                            uint32_t history_bytes) {
+  Decoder decoder(src, dst, history_bytes);
   const Lz4Status status = decoder.decode();
-  return {status, status == Lz4Status::ok ? decoder.size_bytes() : 0};
+  return {status, status == Lz4Status::ok ? decoder.size_bytes() - history_bytes : 0};
 }
 
 DecompressedItem lz4_decompress_reference(std::span<const uint8_t> src, std::span<uint8_t> dst) {

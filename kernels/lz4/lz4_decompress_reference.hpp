@@ -17,7 +17,9 @@ struct DecompressedItem {
 // outside `dst`.
 DecompressedItem lz4_decompress_reference(std::span<const uint8_t> src, std::span<uint8_t> dst);
 
-// The same without the limit of that kernel, for blocks below 2 GiB.
-DecompressedItem lz4_decode_block_reference(std::span<const uint8_t> src, std::span<uint8_t> dst);
+// The same without the limit of that kernel, for blocks below 2 GiB. `dst` begins with `history_bytes` bytes of output
+// that matches may repeat.
+DecompressedItem lz4_decode_block_reference(std::span<const uint8_t> src, std::span<uint8_t> dst,
+                                            uint32_t history_bytes = 0);
 
 }  // namespace ptxkit::kernels

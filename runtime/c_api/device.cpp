@@ -49,10 +49,14 @@ Answer<library::Framing> framing_of(const ptxkit_batch_options* options) {
       return library::Framing::raw;
     case PTXKIT_FRAMING_NUMCODECS:
       return library::Framing::numcodecs;
+    case PTXKIT_FRAMING_FRAME:
+      return library::Framing::frame;
+    case PTXKIT_FRAMING_HDF5:
+      return library::Framing::hdf5;
     default:
       return refuse(read->framing > PTXKIT_FRAMING_STORED ? PTXKIT_INVALID_VALUE : PTXKIT_UNSUPPORTED,
                     fmt::format("batches in device memory have no framing {}", read->framing),
-                    "take PTXKIT_FRAMING_RAW or PTXKIT_FRAMING_NUMCODECS");
+                    "take RAW, NUMCODECS, FRAME or HDF5");
   }
 }
 
@@ -74,6 +78,7 @@ Answer<> query(const ptxkit_batch_options* options, size_t max_input_bytes, size
   requirements->temp_alignment = static_cast<uint32_t>(needs->temp_alignment);
   requirements->temp_bytes = needs->temp_bytes;
   requirements->output_bytes = needs->output_bytes_bound;
+  requirements->decompress_temp_bytes = needs->decompress_temp_bytes;
   return {};
 }
 
@@ -101,6 +106,10 @@ ptxkit_status ptxkit_device_compress(ptxkit_device* device, const void* const* i
     if (auto given = c_api::require(device, "device"); !given) return given;
     const auto framing = c_api::framing_of(options);
     if (!framing) return tl::unexpected(framing.error());
+    if (library::has_blocks(*framing)) {
+      return c_api::refuse(PTXKIT_UNSUPPORTED, "batches in device memory are compressed in framings RAW and NUMCODECS",
+                           "compress them in host memory");
+    }
     library::BatchCompression batch;
     batch.inputs = c_api::address(inputs);
     batch.input_bytes = c_api::address(input_bytes);

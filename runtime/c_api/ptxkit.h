@@ -256,10 +256,12 @@ typedef struct ptxkit_device_requirements {
   uint32_t temp_alignment;
   uint64_t temp_bytes;    // for ptxkit_device_compress(); may be 0
   uint64_t output_bytes;  // of each output of a compression: the most that an item of max_input_bytes takes
-  uint32_t reserved[8];
+  uint64_t decompress_temp_bytes;  // for ptxkit_device_decompress(), of items of max_input_bytes raw bytes; may be 0
+  uint32_t reserved[6];
 } ptxkit_device_requirements;  // 64 bytes
 
-// What ptxkit_device_compress() needs for `count` items of up to `max_input_bytes`. Needs no GPU.
+// What ptxkit_device_compress() and ptxkit_device_decompress() need for `count` items of up to `max_input_bytes` raw
+// bytes. Needs no GPU.
 PTXKIT_API ptxkit_status ptxkit_device_query(const ptxkit_batch_options* options, size_t max_input_bytes, size_t count,
                                              ptxkit_device_requirements* requirements);
 
@@ -283,17 +285,25 @@ PTXKIT_API ptxkit_status ptxkit_device_compress(ptxkit_device* device, const voi
                                                 void* temp, size_t temp_bytes, void* const* outputs,
                                                 size_t* output_bytes, const ptxkit_batch_options* options,
                                                 ptxkit_status* statuses, void* stream);
-// The same the other way round. Items have any alignment; `temp` may be null. Nothing is written outside of outputs[i]
-// .. + output_capacities[i], whatever the input is. `output_bytes` may be null. Statuses of items are
+// The same the other way round. Items have any alignment. Nothing is written outside of outputs[i] ..
+// + output_capacities[i], whatever the input is. `output_bytes` may be null. Statuses of items are
 // PTXKIT_CANNOT_DECOMPRESS and PTXKIT_OUTPUT_TOO_SMALL, too.
+//
+// The framings are raw and numcodecs, for which `temp` may be null, frame and hdf5. Of these all blocks of an item are
+// decoded at the same time, if there are at most as many as fit `temp`: decompress_temp_bytes suffices for items of
+// max_input_bytes in blocks of 64 KiB or more. An item of more blocks, of several frames, or of blocks that depend on
+// each other or are not full is decoded by one warp, which is slow. Skippable frames are passed. Sizes and checksums of
+// headers, blocks and content are verified: further statuses are PTXKIT_BAD_CHECKSUM, and PTXKIT_UNSUPPORTED for legacy
+// frames and those that need a dictionary.
 PTXKIT_API ptxkit_status ptxkit_device_decompress(ptxkit_device* device, const void* const* inputs,
                                                   const size_t* input_bytes, const size_t* output_capacities,
                                                   size_t* output_bytes, size_t count, void* temp, size_t temp_bytes,
                                                   void* const* outputs, const ptxkit_batch_options* options,
                                                   ptxkit_status* statuses, void* stream);
 // The raw sizes of compressed items: output_bytes[i] becomes what ptxkit_device_decompress() makes of item i, given the
-// room, or 0 where statuses[i] is not PTXKIT_OK. From the header where the framing has a size, which is a claim of the
-// item; a raw block is followed through its sequences, without writing. The order of the arguments is that of nvCOMP.
+// room, or 0 where statuses[i] is not PTXKIT_OK. From the headers where the framing has a size, which is a claim of the
+// item, or PTXKIT_UNSUPPORTED for a frame that has none; a raw block is followed through its sequences, without writing.
+// The order of the arguments is that of nvCOMP.
 PTXKIT_API ptxkit_status ptxkit_device_decompressed_sizes(ptxkit_device* device, const void* const* inputs,
                                                           const size_t* input_bytes, size_t* output_bytes, size_t count,
                                                           const ptxkit_batch_options* options, ptxkit_status* statuses,

@@ -324,9 +324,10 @@ class Device {
   }
   Expected<Done> decompress(const void* const* inputs, const size_t* input_bytes, const size_t* output_capacities,
                             size_t* output_bytes, size_t count, void* const* outputs, void* stream,
-                            const ptxkit_batch_options& options = batch_options(), ptxkit_status* statuses = nullptr) {
+                            const ptxkit_batch_options& options = batch_options(), ptxkit_status* statuses = nullptr,
+                            void* temp = nullptr, size_t temp_bytes = 0) {
     if (const auto status = ptxkit_device_decompress(get(), inputs, input_bytes, output_capacities, output_bytes, count,
-                                                     nullptr, 0, outputs, &options, statuses, stream))
+                                                     temp, temp_bytes, outputs, &options, statuses, stream))
       return last_failure(status);
     return Done{};
   }

@@ -1,5 +1,6 @@
 #include "runtime/library/batch_launches.hpp"
 
+#include <algorithm>
 #include <limits>
 
 #include <fmt/format.h>
@@ -11,7 +12,11 @@ using driver::LaunchArgument;
 using kernels::BatchFraming;
 using kernels::BatchStatus;
 
-static_assert(static_cast<uint32_t>(Framing::numcodecs) == static_cast<uint32_t>(BatchFraming::numcodecs));
+static_assert(static_cast<uint32_t>(Framing::numcodecs) == static_cast<uint32_t>(BatchFraming::numcodecs) &&
+              static_cast<uint32_t>(Framing::frame) == static_cast<uint32_t>(BatchFraming::frame) &&
+              static_cast<uint32_t>(Framing::hdf5) == static_cast<uint32_t>(BatchFraming::hdf5));
+static_assert(static_cast<int32_t>(ItemOutcome::unsupported) == static_cast<int32_t>(BatchStatus::unsupported) &&
+              static_cast<int32_t>(ItemOutcome::bad_checksum) == static_cast<int32_t>(BatchStatus::bad_checksum));
 static_assert(static_cast<int32_t>(ItemOutcome::invalid_value) == static_cast<int32_t>(BatchStatus::invalid_value) &&
               static_cast<int32_t>(ItemOutcome::cannot_decompress) ==
                   static_cast<int32_t>(BatchStatus::cannot_decompress) &&
@@ -34,8 +39,8 @@ Result<void> check(uint64_t item_count, Framing framing, std::initializer_list<A
     return fail(fmt::format("item_count: expected at most {}, found {}", kMostItems, item_count), {},
                 "cut the batch in several");
   }
-  if (static_cast<uint32_t>(framing) > static_cast<uint32_t>(Framing::numcodecs)) {
-    return fail(fmt::format("framing: expected 0 or 1, found {}", static_cast<uint32_t>(framing)));
+  if (static_cast<uint32_t>(framing) > static_cast<uint32_t>(Framing::hdf5)) {
+    return fail(fmt::format("framing: expected 0 to 3, found {}", static_cast<uint32_t>(framing)));
   }
   if (item_count == 0) return {};
   for (const Array& array : arrays) {
@@ -55,6 +60,20 @@ BatchLaunch launch(std::string_view kernel, const kernels::LaunchShape& shape, u
                    std::vector<LaunchArgument> arguments) {
   const auto count = static_cast<uint32_t>(item_count);
   return {kernel, shape, shape.grid_blocks(count), std::move(arguments)};
+}
+
+// Temporary memory that is there, or what is wrong with it.
+Result<void> check_temp(DeviceAddress temp, size_t temp_bytes, size_t needed) {
+  if (needed == 0) return {};
+  if (temp == 0 || temp_bytes < needed) {
+    return fail(fmt::format("temp: expected {} bytes, found {} at {:#x}", needed, temp_bytes, temp), {},
+                "see DeviceBatches::requirements");
+  }
+  if (temp % kernels::kStrideUnitBytes != 0) {
+    return fail(
+        fmt::format("temp: expected an address aligned to {} bytes, found {:#x}", kernels::kStrideUnitBytes, temp));
+  }
+  return {};
 }
 
 // The parts of temporary memory: a record, then a slot, for each chunk of each item, if an item may have several
@@ -83,17 +102,56 @@ Result<Temp> temp_of(uint64_t max_input_bytes, uint64_t item_count) {
   return temp;
 }
 
+// Of temporary memory of a decompression: what is known of each item, then of each of its blocks, then their raw sizes.
+constexpr size_t kListedBlockBytes = sizeof(kernels::Lz4BatchBlock) + sizeof(uint32_t);
+
+size_t block_lists_bytes(uint64_t max_raw_bytes, uint64_t item_count) {
+  const uint64_t blocks = max_raw_bytes / kernels::kMaxChunkBytes + (max_raw_bytes % kernels::kMaxChunkBytes != 0);
+  return item_count * (sizeof(kernels::Lz4BatchLayout) + blocks * kListedBlockBytes);
+}
+
+Result<std::vector<BatchLaunch>> launches_by_block(const BatchDecompression& batch) {
+  const uint64_t count = batch.item_count;
+  const size_t layouts_bytes = count * sizeof(kernels::Lz4BatchLayout);
+  if (auto is_there = check_temp(batch.temp, batch.temp_bytes, layouts_bytes); !is_there)
+    return tl::unexpected(is_there.error());
+  const uint64_t blocks_per_item =
+      std::min((batch.temp_bytes - layouts_bytes) / count / kListedBlockBytes, kMostItems / count);
+  const uint64_t blocks = batch.temp + layouts_bytes;
+  const std::vector arguments = {
+      LaunchArgument::of_address(batch.inputs),
+      LaunchArgument::of_address(batch.input_bytes),
+      LaunchArgument::of_address(batch.outputs),
+      LaunchArgument::of_address(batch.output_capacities),
+      LaunchArgument::of_address(batch.output_bytes),
+      LaunchArgument::of_address(batch.statuses),
+      LaunchArgument::of_address(batch.temp),
+      LaunchArgument::of_address(blocks),
+      LaunchArgument::of_address(blocks + count * blocks_per_item * sizeof(kernels::Lz4BatchBlock)),
+      LaunchArgument::of(static_cast<uint32_t>(blocks_per_item)),
+      LaunchArgument::of(static_cast<uint32_t>(batch.framing)),
+      LaunchArgument::of(static_cast<uint32_t>(count))};
+  std::vector launches = {launch(kernels::kLz4BatchIndex, kernels::kLz4BatchPlanShape, count, arguments)};
+  if (blocks_per_item != 0)
+    launches.push_back(
+        launch(kernels::kLz4BatchBlocks, kernels::kLz4DecompressShape, count * blocks_per_item, arguments));
+  launches.push_back(launch(kernels::kLz4BatchFinish, kernels::kLz4DecompressShape, count, arguments));
+  return launches;
+}
+
 }  // namespace
 
 Result<BatchRequirements> DeviceBatches::requirements(uint64_t max_input_bytes, uint64_t item_count, Framing framing) {
   if (auto good = check(item_count, framing, {}); !good) return tl::unexpected(good.error());
   const auto temp = temp_of(max_input_bytes, item_count);
   if (!temp) return tl::unexpected(temp.error());
-  return BatchRequirements{.input_alignment = kernels::kStrideUnitBytes,
-                           .output_alignment = 1,
-                           .temp_alignment = kernels::kStrideUnitBytes,
-                           .temp_bytes = temp->record_bytes + temp->slot_bytes,
-                           .output_bytes_bound = kernels::lz4_batch_bound(max_input_bytes)};
+  return BatchRequirements{
+      .input_alignment = kernels::kStrideUnitBytes,
+      .output_alignment = 1,
+      .temp_alignment = kernels::kStrideUnitBytes,
+      .temp_bytes = temp->record_bytes + temp->slot_bytes,
+      .output_bytes_bound = kernels::lz4_batch_bound(max_input_bytes),
+      .decompress_temp_bytes = has_blocks(framing) ? block_lists_bytes(max_input_bytes, item_count) : 0};
 }
 
 Result<std::vector<BatchLaunch>> launches_of(const BatchCompression& batch, uint64_t few_pages) {
@@ -108,14 +166,8 @@ Result<std::vector<BatchLaunch>> launches_of(const BatchCompression& batch, uint
   if (!temp) return tl::unexpected(temp.error());
   if (batch.item_count == 0) return std::vector<BatchLaunch>{};
   const size_t needed = temp->record_bytes + temp->slot_bytes;
-  if (needed != 0 && (batch.temp == 0 || batch.temp_bytes < needed)) {
-    return fail(fmt::format("temp: expected {} bytes, found {} at {:#x}", needed, batch.temp_bytes, batch.temp), {},
-                "see DeviceBatches::requirements");
-  }
-  if (needed != 0 && batch.temp % kernels::kStrideUnitBytes != 0) {
-    return fail(fmt::format("temp: expected an address aligned to {} bytes, found {:#x}", kernels::kStrideUnitBytes,
-                            batch.temp));
-  }
+  if (auto is_there = check_temp(batch.temp, batch.temp_bytes, needed); !is_there)
+    return tl::unexpected(is_there.error());
   const uint64_t records = needed == 0 ? 0 : batch.temp;
   const bool by_block = batch.max_input_bytes <= kernels::kMaxPageBytes && batch.item_count < few_pages;
   const std::vector arguments = {
@@ -158,6 +210,7 @@ Result<std::vector<BatchLaunch>> launches_of(const BatchDecompression& batch) {
                            {"statuses", batch.statuses, 4, true}});
   if (!good) return tl::unexpected(good.error());
   if (batch.item_count == 0) return std::vector<BatchLaunch>{};
+  if (has_blocks(batch.framing)) return launches_by_block(batch);
   return std::vector{
       launch(kernels::kLz4BatchDecompress, kernels::kLz4DecompressShape, batch.item_count,
              {LaunchArgument::of_address(batch.inputs), LaunchArgument::of_address(batch.input_bytes),

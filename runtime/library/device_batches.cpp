@@ -64,7 +64,8 @@ Result<DeviceBatches> DeviceBatches::open(int device, const std::string& cuda_li
   const auto& info = (*context)->info();
   for (const std::string_view name :
        {kernels::kLz4BatchCompressPage, kernels::kLz4BatchCompressChunk, kernels::kLz4BatchPlan, kernels::kLz4BatchJoin,
-        kernels::kLz4BatchDecompress, kernels::kLz4BatchSizes}) {
+        kernels::kLz4BatchDecompress, kernels::kLz4BatchSizes, kernels::kLz4BatchIndex, kernels::kLz4BatchBlocks,
+        kernels::kLz4BatchFinish}) {
     const kernels::KernelImage* const image = kernels::find_kernel_image(name, info.major, info.minor);
     if (image == nullptr) {
       return fail(fmt::format("there is no image of kernel {} for sm_{}{}", name, info.major, info.minor), info.name);

@@ -22,26 +22,32 @@ using StreamHandle = void*;      // CUstream or cudaStream_t; null, 1 and 2 are 
 enum class Framing : uint32_t {
   raw = 0,        // nothing: one LZ4 block
   numcodecs = 1,  // the raw size (u32, little-endian) before one LZ4 block: numcodecs.LZ4, and lz4.block of python-lz4
+  frame = 2,      // LZ4 frames; skippable frames are passed
+  hdf5 = 3,       // a chunk of HDF5 filter 32004
 };
+constexpr bool has_blocks(Framing framing) { return framing == Framing::frame || framing == Framing::hdf5; }
 
 // The status of an item, in an array of i32. A bad item affects no other; its output_bytes is 0, and its room holds
 // unspecified bytes.
 enum class ItemOutcome : int32_t {
   ok = 0,
   invalid_value = 10,      // the address of an item or of its room that is not empty is null
+  unsupported = 11,        // a legacy LZ4 frame, or one that needs a dictionary; for sizes, one that does not state it
   cannot_decompress = 12,  // the encoding is malformed
+  bad_checksum = 13,       // of a frame's header, of a block, or of a frame's content
   output_too_small = 15,   // the item decodes to more than its capacity
   misaligned = 17,         // the address of an item to compress is no multiple of 16
   too_large = 18,          // the item is larger than max_input_bytes says, or, coded, than 2^31 - 1 bytes
 };
 
-// What compress() needs, for items of at most max_input_bytes.
+// What compress() and decompress() need, for items of at most max_input_bytes.
 struct BatchRequirements {
-  size_t input_alignment;     // of each item to compress. Up to 15 bytes after it, to the next multiple, are read
-  size_t output_alignment;    // of each room
-  size_t temp_alignment;      // of temp
-  size_t temp_bytes;          // of temp: 0 unless items may be larger than 64 KiB
-  size_t output_bytes_bound;  // of each room: an item that does not shrink becomes literals
+  size_t input_alignment;        // of each item to compress. Up to 15 bytes after it, to the next multiple, are read
+  size_t output_alignment;       // of each room
+  size_t temp_alignment;         // of temp
+  size_t temp_bytes;             // of temp: 0 unless items may be larger than 64 KiB
+  size_t output_bytes_bound;     // of each room: an item that does not shrink becomes literals
+  size_t decompress_temp_bytes;  // of temp of decompress(): 0 but for framings of blocks
 };
 
 // A batch of compress(). Item i is the input_bytes[i] bytes at inputs[i], and its encoding the output_bytes[i] bytes at
@@ -64,12 +70,17 @@ struct BatchCompression {
 
 // A batch of decompress(). Item i is the input_bytes[i] bytes at inputs[i], of any alignment, and is decoded into at
 // most output_capacities[i] bytes at outputs[i]. A capacity above 0x7E000000, LZ4's limit, counts as that.
+//
+// Items of framings `frame` and `hdf5` are three launches: one finds the blocks, one decodes them, one checks the
+// items. `temp` says how many blocks of an item are decoded at once: requirements().decompress_temp_bytes suffices for
+// items of max_input_bytes raw bytes in blocks of 64 KiB or more. An item of more blocks, of several frames, or of
+// blocks that depend on each other or are not full is decoded by one warp.
 struct BatchDecompression {
   DeviceAddress inputs = 0, input_bytes = 0;  // arrays of addresses and of u64
   DeviceAddress output_capacities = 0;        // u64
   DeviceAddress output_bytes = 0;             // u64, the decoded sizes; null: they are not wanted
   uint64_t item_count = 0;                    // at most 2^31 - 1
-  DeviceAddress temp = 0;                     // not used
+  DeviceAddress temp = 0;  // in use until the stream has passed the call; used by framings of blocks only
   size_t temp_bytes = 0;
   DeviceAddress outputs = 0;  // addresses
   Framing framing = Framing::raw;
@@ -77,7 +88,7 @@ struct BatchDecompression {
 };
 
 // A batch of decompressed_sizes(). output_bytes[i] becomes the size that decompress() makes of item i, given the room,
-// or 0. In framing `raw` that is half the instructions of decompressing, otherwise a look at the header.
+// or 0. In framing `raw` that is half the instructions of decompressing, otherwise a look at the headers.
 struct BatchSizes {
   DeviceAddress inputs = 0, input_bytes = 0;  // arrays of addresses and of u64
   uint64_t item_count = 0;                    // at most 2^31 - 1
@@ -94,7 +105,7 @@ class DeviceBatches {
   DeviceBatches& operator=(DeviceBatches&&) noexcept;
   ~DeviceBatches();
 
-  // What compress() needs for `item_count` items of up to `max_input_bytes`. Error: more than a call takes.
+  // What they need for `item_count` items of up to `max_input_bytes`. Error: more than a call takes.
   static Result<BatchRequirements> requirements(uint64_t max_input_bytes, uint64_t item_count,
                                                 Framing framing = Framing::raw);
 

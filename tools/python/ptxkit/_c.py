@@ -72,7 +72,8 @@ STRUCTURES: Dict[str, _Fields] = {
         ("temp_alignment", c_uint32),
         ("temp_bytes", c_uint64),
         ("output_bytes", c_uint64),
-        ("reserved", c_uint32 * 8),
+        ("decompress_temp_bytes", c_uint64),
+        ("reserved", c_uint32 * 6),
     ],
     "ptxkit_stream_options": [
         ("struct_bytes", c_uint32),

@@ -89,7 +89,7 @@ class _Batch:
     def __init__(self, codec: str, framing: str, device: int, stream: int, stream_owner: Any, count: int) -> None:
         if framing not in _batch.FRAMINGS:
             raise _errors.InvalidValueError(
-                f"there is no framing {framing!r}, expected 'raw' or 'numcodecs'", _errors.INVALID_VALUE
+                f"there is no framing {framing!r}, expected one of {', '.join(_batch.FRAMINGS)}", _errors.INVALID_VALUE
             )
         self._options = ctypes.byref(_batch.options(_codec.find(codec), _batch.FRAMINGS[framing], 0))
         self._framing = framing
@@ -108,6 +108,12 @@ class _Batch:
 
     def __len__(self) -> int:
         return self._count
+
+    def _requirements(self, largest: int) -> Any:
+        """What the batch needs, for items of up to `largest` raw bytes."""
+        needed = _c.DeviceRequirements()
+        _c.check(_c.lib().ptxkit_device_query(self._options, largest, self._count, ctypes.byref(needed)))
+        return needed
 
     def _wait_for(self, sources: Sequence[Source]) -> None:
         """The batch's stream waits for what fills the items."""
@@ -232,10 +238,7 @@ class Compression(_Batch):
                     f"item {i} begins at {address:#x}: expected a multiple of 16; copy it first", _errors.MISALIGNED
                 )
         self._raw_bytes = raw_bytes
-        needed = _c.DeviceRequirements()
-        _c.check(
-            _c.lib().ptxkit_device_query(self._options, max(raw_bytes, default=0), self._count, ctypes.byref(needed))
-        )
+        needed = self._requirements(max(raw_bytes, default=0))
         self.bound: int = needed.output_bytes
         with self._gpu:
             self._wait_for(given.sources)
@@ -321,14 +324,16 @@ class Decompression(_Batch):
                     )
                 self._make_outputs(capacities)
             rooms = [address for _, address in self._outputs]
+            temp_bytes = self._requirements(max(capacities, default=0)).decompress_temp_bytes
             if isinstance(items, Compression):
                 packed = [items._rooms, items.sizes.address]
-                most, back, *_ = self._upload([capacities, rooms])
+                most, back, _, _, temp = self._upload([capacities, rooms], temp_bytes)
             else:
-                *packed, most, back, _, _, _ = self._upload(
-                    [[source.address for source in sources], [source.size for source in sources], capacities, rooms]
+                *packed, most, back, _, _, temp = self._upload(
+                    [[source.address for source in sources], [source.size for source in sources], capacities, rooms],
+                    temp_bytes,
                 )
-        self._arguments = (*packed, most, self.sizes.address, self._count, None, 0, back)
+        self._arguments = (*packed, most, self.sizes.address, self._count, temp, temp_bytes, back)
 
     def _claims(self, sources: Sequence[Source]) -> Sequence[int]:
         """The raw sizes of the items, as the device finds them. Waits for the items."""

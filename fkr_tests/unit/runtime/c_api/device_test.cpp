@@ -173,6 +173,66 @@ TEST_F(DeviceCApi, BlocksComeBackAndBadOnesHarmNoOther) {
   }
 }
 
+// Frames and chunks that the host made, with one that is cut, one without room, and one of several blocks.
+TEST_F(DeviceCApi, FramesAndChunksComeBack) {
+  ptxkit_context_options settings = PTXKIT_CONTEXT_OPTIONS_DEFAULTS;
+  settings.policy = PTXKIT_POLICY_CPU;
+  ptxkit_context* host = nullptr;
+  ASSERT_OK(ptxkit_context_create(&settings, &host));
+  for (const auto framing : {PTXKIT_FRAMING_FRAME, PTXKIT_FRAMING_HDF5}) {
+    options_.framing = framing;
+    const std::vector<Bytes> items = {words(5000), words(300), words(70000), random_bytes(200000, 1), {}};
+    Batch batch(items, bounds_of(items, options_));
+    ASSERT_OK(batch.compress(host, &options_));
+    std::vector<Bytes> packed = batch.results();
+    packed[1].pop_back();
+    std::vector<OnDevice<uint8_t>> stored, rooms;
+    std::vector<const void*> inputs;
+    std::vector<void*> outputs;
+    std::vector<size_t> sizes, capacities = {5000, 300, 69999, 200001, 0};
+    for (size_t i = 0; i < items.size(); ++i) {
+      stored.emplace_back(context_, packed[i]);
+      rooms.emplace_back(context_, Bytes(capacities[i] + 8, kGuard));
+      inputs.push_back(stored[i].get());
+      outputs.push_back(rooms[i].get());
+      sizes.push_back(packed[i].size());
+    }
+    const auto needs = requirements(200001, items.size());
+    EXPECT_EQ(needs.decompress_temp_bytes, items.size() * (24 + 4 * 12));
+    const OnDevice<uint8_t> temp(context_, Bytes(needs.decompress_temp_bytes));
+    const OnDevice<const void*> input_array(context_, inputs);
+    const OnDevice<void*> output_array(context_, outputs);
+    const OnDevice<size_t> size_array(context_, sizes), capacity_array(context_, capacities),
+        used(context_, std::vector<size_t>(items.size(), 77));
+    const OnDevice<ptxkit_status> statuses(context_, std::vector<ptxkit_status>(items.size(), 77));
+    const auto decompress = [&](void* memory, size_t bytes) {
+      return ptxkit_device_decompress(device_, input_array.get(), size_array.get(), capacity_array.get(), used.get(),
+                                      items.size(), memory, bytes, output_array.get(), &options_, statuses.get(),
+                                      nullptr);
+    };
+    for (const size_t bytes : {needs.decompress_temp_bytes, needs.decompress_temp_bytes / 2}) {
+      ASSERT_OK(decompress(temp.get(), bytes));
+      EXPECT_EQ(statuses.values(), (std::vector<ptxkit_status>{PTXKIT_OK, PTXKIT_CANNOT_DECOMPRESS,
+                                                               PTXKIT_OUTPUT_TOO_SMALL, PTXKIT_OK, PTXKIT_OK}));
+      EXPECT_EQ(used.values(), (std::vector<size_t>{5000, 0, 0, 200000, 0}));
+      for (const size_t i : {size_t{0}, size_t{3}}) {
+        Bytes room = rooms[i].values();
+        EXPECT_EQ(room[capacities[i]], kGuard);
+        room.resize(items[i].size());
+        EXPECT_TRUE(room == items[i]);
+      }
+    }
+    EXPECT_EQ(decompress(nullptr, 0), PTXKIT_INVALID_VALUE);
+    EXPECT_THAT(ptxkit_last_error(), HasSubstr("temp: expected 120 bytes, found 0 at 0x0"));
+    EXPECT_EQ(decompress(temp.get() + 8, needs.decompress_temp_bytes - 8), PTXKIT_INVALID_VALUE);
+    EXPECT_THAT(ptxkit_last_error(), HasSubstr("temp: expected an address aligned to 16 bytes"));
+    ASSERT_OK(ptxkit_device_decompressed_sizes(device_, input_array.get(), size_array.get(), used.get(), items.size(),
+                                               &options_, statuses.get(), nullptr));
+    EXPECT_EQ(used.values(), (std::vector<size_t>{5000, 0, 70000, 200000, 0}));
+  }
+  ptxkit_context_destroy(host);
+}
+
 TEST_F(DeviceCApi, RefusesWhatCannotBeRight) {
   const auto refused = [&](ptxkit_status status, ptxkit_status expected, const char* text) {
     EXPECT_EQ(status, expected);
@@ -196,8 +256,8 @@ TEST_F(DeviceCApi, RefusesWhatCannotBeRight) {
   refused(ptxkit_device_query(&options_, 1, 1, nullptr), PTXKIT_INVALID_VALUE, "requirements is null");
   needs.struct_bytes = sizeof needs;
   refused(ptxkit_device_query(&options_, size_t{1} << 31, 1, &needs), PTXKIT_ITEM_TOO_LARGE, "");
-  options_.framing = PTXKIT_FRAMING_FRAME;
-  refused(ptxkit_device_query(&options_, 1, 1, &needs), PTXKIT_UNSUPPORTED, "no framing 1");
+  options_.framing = PTXKIT_FRAMING_STORED;
+  refused(ptxkit_device_query(&options_, 1, 1, &needs), PTXKIT_UNSUPPORTED, "no framing 4");
   options_.framing = 9;
   refused(ptxkit_device_query(&options_, 1, 1, &needs), PTXKIT_INVALID_VALUE, "no framing 9");
   options_ = PTXKIT_BATCH_OPTIONS_DEFAULTS;
