@@ -158,6 +158,10 @@ enum class BatchFraming : uint32_t {
                   // (u32); all big-endian. A block of its raw size is not coded
 };
 
+constexpr bool has_blocks(BatchFraming framing) {
+  return framing == BatchFraming::frame || framing == BatchFraming::hdf5;
+}
+
 // Added to the framing of lz4_batch_compress_chunk: it takes items of at most a page as well, and completes every item
 // of the batch. Then no item may be larger than a page. Few pages do not fill a device with a warp each.
 inline constexpr uint32_t kBatchPagesByBlock = 256;
@@ -186,17 +190,20 @@ struct Lz4BatchRecord {
   uint32_t first_literal_count;  // of the block
   uint32_t body_at;              // where what follows the first literals goes, after the item's header
   uint32_t run_begin;            // where the literals that end with the first ones of the block begin in the item
-  uint32_t shift;                // what to add to the position in the item of a literal after the block's last match
+  uint32_t shift;                // what to add to the position in the item of a literal after the block's last match;
+                                 // of framings of blocks, where the block's header goes
 };
 
 // Parameters of the kernels that compress batches: `lz4_batch_compress_page` in kLz4CompressPageShape for item_count
 // items, then `lz4_batch_compress_chunk` in kLz4CompressChunkShape for item_count * chunks_per_item, `lz4_batch_plan`
 // in kLz4BatchPlanShape for item_count, `lz4_batch_join` in kLz4BatchJoinShape for item_count * chunks_per_item. The
-// second may be left out if max_input_bytes <= kMaxPageBytes, the last two if it is <= kMaxChunkBytes. Item i is the
+// second may be left out if max_input_bytes <= kMaxPageBytes, the last two if it is <= kMaxChunkBytes and the framing
+// has no blocks. Item i is the
 // input_bytes[i] bytes at inputs[i], a multiple of 16, and is encoded at outputs[i], where
 // lz4_batch_bound(input_bytes[i]) bytes may be written. Reads are aligned: up to fifteen bytes after an item, to the
-// next multiple of 16, are read and ignored. Unless max_input_bytes <= kMaxChunkBytes, `slots` has kMaxChunkBytes and
-// `chunk_records` one element for each chunk of each item: chunk c of item i is number i * chunks_per_item + c.
+// next multiple of 16, are read and ignored. Unless the last two are left out, `slots` has
+// lz4_batch_slot_bytes(max_input_bytes), at most kMaxChunkBytes, and `chunk_records` one element for each chunk of each
+// item: chunk c of item i is number i * chunks_per_item + c.
 struct Lz4BatchCompressParameters {
   uint64_t inputs;           // const u64*, addresses
   uint64_t input_bytes;      // const u64*
@@ -211,8 +218,23 @@ struct Lz4BatchCompressParameters {
   uint32_t item_count;
 };
 
+// Of framings `frame` and `hdf5`: what stands before the blocks, before each, and behind them.
+inline constexpr uint32_t kFrameHeaderBytes = 15, kHdf5HeaderBytes = 12;
+inline constexpr uint32_t kBlockHeaderBytes = 4, kFrameEndBytes = 4;
+
 // The most that an item of `raw_bytes` takes, header and all.
-constexpr uint64_t lz4_batch_bound(uint64_t raw_bytes) { return raw_bytes + raw_bytes / 255 + 16; }
+constexpr uint64_t lz4_batch_bound(uint64_t raw_bytes, BatchFraming framing = BatchFraming::raw) {
+  if (!has_blocks(framing)) return raw_bytes + raw_bytes / 255 + 16;
+  const uint64_t blocks = (raw_bytes + (kMaxChunkBytes - 1)) / kMaxChunkBytes;
+  const uint64_t around = framing == BatchFraming::frame ? kFrameHeaderBytes + kFrameEndBytes : kHdf5HeaderBytes;
+  return raw_bytes + blocks * kBlockHeaderBytes + around;
+}
+
+// The bytes from one slot to the next, if items have up to `max_input_bytes`.
+template <class Bytes>
+constexpr auto lz4_batch_slot_bytes(const Bytes& max_input_bytes) {
+  return (max_input_bytes + (kStrideUnitBytes - 1)) / kStrideUnitBytes * kStrideUnitBytes;
+}
 
 // Parameters of `lz4_batch_decompress`, in kLz4DecompressShape, which decodes item i, input_bytes[i] bytes at
 // inputs[i], into at most output_capacities[i] bytes at outputs[i] (of a larger capacity, kMaxBatchRawBytes). Neither

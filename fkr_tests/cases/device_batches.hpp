@@ -86,6 +86,8 @@ inline void expect_items_come_back(const library::DeviceBatches& batches, const 
   back.item_count = raws.size();
   back.outputs = memory.upload(outputs);
   back.framing = framing;
+  back.temp_bytes = needed.decompress_temp_bytes;
+  if (back.temp_bytes != 0) back.temp = memory.upload(Bytes(back.temp_bytes));
   back.statuses = memory.upload(std::vector<int32_t>(raws.size(), -1));
   library::BatchSizes sizes;
   sizes.inputs = there.outputs;

@@ -4,6 +4,7 @@
 #include <lz4.h>
 #include <lz4frame.h>
 
+#include "fkr_tests/cases/frames.hpp"
 #include "fkr_tests/emulated/lz4_batches.hpp"
 #include "fkr_tests/emulated/lz4_blocks.hpp"
 #include "fkr_tests/fuzz/stream_damage.hpp"
@@ -19,6 +20,7 @@ using ptxkit::testing::BatchCase;
 using ptxkit::testing::BatchOptions;
 using ptxkit::testing::BatchRan;
 using ptxkit::testing::Bytes;
+using ptxkit::testing::compress_batch;
 using ptxkit::testing::decompress_batch;
 using ptxkit::testing::matchable_bytes;
 using ptxkit::testing::random_bytes;
@@ -314,6 +316,59 @@ TEST(Lz4BatchFramed, DamagedItemsAffectNoOther) {
     EXPECT_EQ(ran.statuses[0], static_cast<uint32_t>(BatchStatus::invalid_value));
     EXPECT_EQ(ran.statuses[1], static_cast<uint32_t>(BatchStatus::invalid_value));
     EXPECT_EQ(ran.statuses.back(), static_cast<uint32_t>(BatchStatus::too_large));
+  }
+}
+
+TEST(Lz4BatchFramed, CompressedItemsAreReadByLiblz4) {
+  for (const Framing framing : kFramings) {
+    for (const std::vector<uint32_t>& sizes :
+         {std::vector<uint32_t>{0, 1, 12, 13, 100}, {4096, 5000, 65'536}, {7, 65'537, 131'072, 140'000}, {0}}) {
+      std::vector<BatchCase> items;
+      for (const uint32_t size : sizes) {
+        for (const Bytes& raw : {matchable_bytes(size, size), Bytes(size), random_bytes(size, size)}) {
+          items.push_back({.bytes = raw});
+        }
+      }
+      for (const auto build : ptxkit::testing::kVariants) {
+        if (build == "debug" && sizes[0] > 0) continue;
+        const BatchRan ran = compress_batch(items, {.framing = framing, .build = build, .few_pages = 1000});
+        ASSERT_EQ(ran.report, "");
+        EXPECT_FALSE(ran.claims_too_much);
+        EXPECT_EQ(ran.statuses, all(items.size(), BatchStatus::ok));
+        for (size_t i = 0; i < items.size(); ++i) {
+          const Bytes& raw = items[i].bytes;
+          Bytes back(raw.size());
+          const auto item = lz4_batch_framed_reference(ran.outputs[i], back, static_cast<BatchFraming>(framing));
+          EXPECT_EQ(item.status, BatchStatus::ok) << i;
+          EXPECT_EQ(item.size_bytes, raw.size());
+          EXPECT_TRUE(back == raw) << i;
+          if (framing == Framing::frame) {
+            EXPECT_TRUE(ptxkit::testing::decode_with_liblz4(ran.outputs[i], raw.size()) == raw) << i;
+          }
+        }
+      }
+    }
+  }
+}
+
+TEST(Lz4BatchFramed, StatusesOfACompression) {
+  const Bytes raw = matchable_bytes(300, 1);
+  for (const Framing framing : kFramings) {
+    const BatchRan ran = compress_batch({{.bytes = raw},
+                                         {.bytes = raw, .misalignment = 4},
+                                         {.bytes = raw, .is_null = true},
+                                         {.bytes = raw, .is_room_null = true},
+                                         {.bytes = raw, .claimed_bytes = 301},
+                                         {.bytes = raw, .claimed_bytes = ~uint64_t{0}},
+                                         {.bytes = {}, .is_null = true}},
+                                        {.framing = framing, .max_input_bytes = 300});
+    ASSERT_EQ(ran.report, "");
+    using enum BatchStatus;
+    const BatchStatus expected[] = {ok, misaligned, invalid_value, invalid_value, too_large, too_large, ok};
+    for (size_t i = 0; i < std::size(expected); ++i) {
+      EXPECT_EQ(ran.statuses.at(i), static_cast<uint32_t>(expected[i])) << i;
+      EXPECT_EQ(ran.sizes.at(i) == 0, expected[i] != ok) << i;
+    }
   }
 }
 

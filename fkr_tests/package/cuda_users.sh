@@ -13,12 +13,14 @@ for program in batch hostile; do
 done
 export LD_LIBRARY_PATH="$libraries${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}"
 seq 1 3000000 >"$scratch/numbers"
-for item_bytes in 4096 65536 5000000; do "$scratch/batch" "$scratch/numbers" $item_bytes; done
+for framing in 0 1 3; do
+  for item_bytes in 4096 65536 5000000; do "$scratch/batch" "$scratch/numbers" $item_bytes 1 $framing; done
+done
 "$scratch/hostile"
 command -v compute-sanitizer >/dev/null || { echo "not tested: compute-sanitizer is missing"; exit 0; }
 head -c 200000 "$scratch/numbers" >"$scratch/few"
 for tool in memcheck racecheck initcheck synccheck; do
-  for program in "$scratch/batch $scratch/few 70000" "$scratch/hostile"; do
+  for program in "$scratch/batch $scratch/few 70000" "$scratch/batch $scratch/few 70000 1 1" "$scratch/hostile"; do
     compute-sanitizer --tool $tool --error-exitcode 3 $program >"$scratch/log" 2>&1 || { cat "$scratch/log"; exit 1; }
   done
 done

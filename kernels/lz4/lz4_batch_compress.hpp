@@ -75,10 +75,12 @@ class BatchInput {
   Bool is_too_large() const { return bytes_ > dsl::zext<dsl::u64>(arguments_.max_input_bytes); }
   // The following are meaningless for an item that is too large.
   U32 size() const { return dsl::trunc<dsl::u32>(bytes_); }
-  Bool is_direct() const { return size() <= kMaxChunkBytes; }
+  Bool has_blocks() const { return arguments_.framing >= static_cast<uint32_t>(BatchFraming::frame); }
+  Bool is_frame() const { return arguments_.framing == static_cast<uint32_t>(BatchFraming::frame); }
+  Bool is_direct() const { return (size() <= kMaxChunkBytes) & !has_blocks(); }
   U32 chunk_count() const { return (size() + (kMaxChunkBytes - 1)) / kMaxChunkBytes; }
 
-  // The bytes before an item's block.
+  // The bytes before an item's block, in a framing of one block.
   U32 header_bytes() const {
     return select(arguments_.framing == static_cast<uint32_t>(BatchFraming::numcodecs), constant(4), constant(0));
   }
@@ -105,7 +107,8 @@ class BatchInput {
   }
   template <class Chunk>
   auto slot_address(const Chunk& chunk) const {
-    return arguments_.slots.address() + dsl::zext<dsl::u64>(index_of(chunk)) * kMaxChunkBytes;
+    const BlockU32 slot_bytes = dsl::min(lz4_batch_slot_bytes(arguments_.max_input_bytes), kMaxChunkBytes);
+    return arguments_.slots.address() + dsl::zext<dsl::u64>(index_of(chunk)) * dsl::zext<dsl::u64>(slot_bytes);
   }
 
   // A chunk's record, word by word as in Lz4BatchRecord.

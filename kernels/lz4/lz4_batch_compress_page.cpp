@@ -50,7 +50,7 @@ KernelDefinition lz4_batch_compress_page() {
         });
         mark_warp(k, Mark::status, item.status());
         // What became of another item is written by the kernel that completes it.
-        k.if_(item.is_too_large() | (item.size() <= kMaxPageBytes),
+        k.if_(item.is_too_large() | ((item.size() <= kMaxPageBytes) & !item.has_blocks()),
               [&] { k.once_per_warp([&] { item.store_result(item.header_bytes() + *coded); }); });
       });
 }

@@ -1,12 +1,16 @@
-// Where the encodings of an item's chunks go in the item's encoding, with a warp for each item of several chunks.
+// Where the encodings of an item's chunks go in the item's encoding, with a warp for each item of several chunks, or of
+// a framing of blocks.
 //
-// Chunks follow each other as stitch() joins them on the host: the last literals of a chunk, chunks without a match and
-// the first literals of the next chunk with one become the literals of one sequence (a run). A chunk with a match
-// contributes that sequence's token, length and literals, and what follows them in its encoding up to its last
-// sequence. So positions are prefix sums over the chunks. In a second pass, from the end, each chunk learns where its
-// last literals go, which the length of their run decides.
+// In a framing of blocks a chunk is a block, coded or raw, behind its header, and places are prefix sums over their
+// sizes. Otherwise chunks follow each other as stitch() joins them on the host: the last literals of a chunk, chunks
+// without a match and the first literals of the next chunk with one become the literals of one sequence (a run). A
+// chunk with a match contributes that sequence's token, length and literals, and what follows them in its encoding up
+// to its last sequence. So positions are prefix sums over the chunks. In a second pass, from the end, each chunk learns
+// where its last literals go, which the length of their run decides.
 #include "kernels/kernels.hpp"
 #include "kernels/lz4/lz4_batch_compress.hpp"
+#include "kernels/lz4/lz4_frame.hpp"
+#include "kernels/lz4/xxh32.hpp"
 
 namespace ptxkit::kernels {
 namespace {
@@ -108,6 +112,60 @@ WarpU32 plan_block(Kernel& k, const Item& item) {
   return select(is_literal, as_literals, total);
 }
 
+// Flags and block size of a frame with independent blocks of 64 KiB and the size of its content.
+constexpr uint32_t kFrameDescriptor = kFrameVersion | static_cast<uint32_t>(FrameFlag::independent_blocks) |
+                                      static_cast<uint32_t>(FrameFlag::content_bytes) | kSmallestFrameBlockId << 12;
+
+// The checksum byte of that frame's header: XXH32 of the ten bytes of its descriptor, of which the last four are 0.
+WarpU32 frame_header_checksum(Kernel& k, const WarpU32& size) {
+  const auto add = [](const WarpU32& hash, const WarpU32& word) {
+    return WarpU32(xxh32::rotate_left(hash + word * kXxh32Primes[2], 17) * kXxh32Primes[3]);
+  };
+  const auto add_zero = [](const WarpU32& hash) { return WarpU32(xxh32::rotate_left(hash, 11) * kXxh32Primes[0]); };
+  const WarpU32 words = add(add(k.constant(kXxh32Primes[4] + 10), size << 16 | kFrameDescriptor), size >> 16);
+  return xxh32::mix(add_zero(add_zero(words))) >> 8;
+}
+
+// Writes what stands before the blocks, and returns its length.
+WarpU32 store_blocks_header(Kernel& k, const Item& item) {
+  const LaneU32 i = k.lane();
+  const WarpU32 size = item.size();
+  k.if_(item.is_frame(), [&] {
+     const WarpU32 checksum = frame_header_checksum(k, size);
+     const LaneU32 magic = k.constant(kFrameMagic) >> min(i, 3) * 8;
+     const LaneU32 descriptor = k.constant(kFrameDescriptor) >> (i & 1) * 8;
+     const LaneU32 size_byte = select(i < 10, size >> (i - 6) % 4 * 8, select(i == 14, checksum, 0));
+     k.if_(i < kFrameHeaderBytes,
+           [&] { item.output().at(i).store(trunc<u8>(select(i < 4, magic, select(i < 6, descriptor, size_byte)))); });
+   }).else_([&] {
+    const LaneU32 number = select(i < 8, size, min(size, kMaxChunkBytes));
+    k.if_(i < kHdf5HeaderBytes,
+          [&] { item.output().at(i).store(trunc<u8>(select(i < 4, 0, number >> (3 - i % 4) * 8))); });
+  });
+  return select(item.is_frame(), k.constant(kFrameHeaderBytes), k.constant(kHdf5HeaderBytes));
+}
+
+// Plans the blocks of an item, writes what stands around them, and returns the item's size.
+WarpU32 plan_blocks(Kernel& k, const Item& item) {
+  const WarpU32 chunk_count = item.chunk_count();
+  WarpVar written(k, store_blocks_header(k, item));
+  k.range(k.constant<u32>(0), chunk_count, kWarpLanes, [&](const auto& first) {
+    const LaneU32 chunk = first + k.lane(), safe = min(chunk, chunk_count - 1);
+    const auto record = item.record(safe);
+    const LaneU32 coded = record.load(), raw = min(item.size() - safe * kMaxChunkBytes, kMaxChunkBytes);
+    const LaneU32 part = select(chunk < chunk_count, select(coded != 0, coded, raw) + kBlockHeaderBytes, 0);
+    const LaneU32 sum = inclusive_sum(part), none = k.constant<u32>(0);
+    k.if_(chunk < chunk_count,
+          [&] { record.template at<4>().store_vector(std::array{none, none, none, LaneU32(*written + sum - part)}); });
+    written += shuffle(sum, kWarpLanes - 1);
+  });
+  k.if_(item.is_frame(), [&] {
+    k.if_(k.lane() < kFrameEndBytes, [&] { item.output().at(*written + k.lane()).store(k.constant<u8>(0)); });
+    written += kFrameEndBytes;
+  });
+  return *written;
+}
+
 }  // namespace
 
 KernelDefinition lz4_batch_plan() {
@@ -121,7 +179,11 @@ KernelDefinition lz4_batch_plan() {
         mark_warp(k, Mark::item, item.size());
         WarpVar coded(k, 0);
         const WarpBool is_planned = !(item.is_too_large() | item.is_direct());
-        k.if_(is_planned & item.is_ok(), [&] { coded = item.header_bytes() + plan_block(k, item); });
+        k.if_(is_planned & item.is_ok(), [&] {
+          k.if_(item.has_blocks(), [&] { coded = plan_blocks(k, item); }).else_([&] {
+            coded = item.header_bytes() + plan_block(k, item);
+          });
+        });
         mark_warp(k, Mark::status, item.status());
         k.if_(is_planned, [&] { k.once_per_warp([&] { item.store_result(*coded); }); });
       });

@@ -23,8 +23,4 @@ BatchItem lz4_batch_size_reference(std::span<const uint8_t> src, BatchFraming fr
 BatchItem lz4_batch_framed_reference(std::span<const uint8_t> src, std::span<uint8_t> dst, BatchFraming framing);
 BatchItem lz4_batch_framed_size_reference(std::span<const uint8_t> src, BatchFraming framing);
 
-constexpr bool has_blocks(BatchFraming framing) {
-  return framing == BatchFraming::frame || framing == BatchFraming::hdf5;
-}
-
 }  // namespace ptxkit::kernels

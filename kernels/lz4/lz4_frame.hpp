@@ -24,6 +24,4 @@ inline constexpr uint32_t kSmallestFrameBlockId = 4;  // blocks of 64 KiB; each 
 // In the size of a block.
 inline constexpr uint32_t kFrameRawBlock = 1u << 31;
 
-inline constexpr uint32_t kHdf5HeaderBytes = 12;
-
 }  // namespace ptxkit::kernels

@@ -17,6 +17,13 @@ auto rotate_left(const Value& value, uint32_t count) {
   return dsl::funnel_left(value, value, count);
 }
 
+template <class Value>
+auto mix(const Value& hash) {
+  const auto once = (hash ^ hash >> 15) * kXxh32Primes[1];
+  const auto twice = (once ^ once >> 13) * kXxh32Primes[2];
+  return twice ^ twice >> 16;
+}
+
 // Adds the bytes after the last whole stripe, fewer than 16, and mixes.
 template <class Source>
 WarpU32 finish(dsl::Kernel& k, const Source& src, const WarpU32& from, const WarpU32& size, const WarpU32& begun) {
@@ -34,9 +41,7 @@ WarpU32 finish(dsl::Kernel& k, const Source& src, const WarpU32& from, const War
     hash = rotate_left(*hash + byte * kXxh32Primes[4], 11) * kXxh32Primes[0];
     at += 1;
   });
-  hash = (*hash ^ *hash >> 15) * kXxh32Primes[1];
-  hash = (*hash ^ *hash >> 13) * kXxh32Primes[2];
-  return *hash ^ *hash >> 16;
+  return mix(*hash);
 }
 
 }  // namespace xxh32

@@ -106,10 +106,6 @@ ptxkit_status ptxkit_device_compress(ptxkit_device* device, const void* const* i
     if (auto given = c_api::require(device, "device"); !given) return given;
     const auto framing = c_api::framing_of(options);
     if (!framing) return tl::unexpected(framing.error());
-    if (library::has_blocks(*framing)) {
-      return c_api::refuse(PTXKIT_UNSUPPORTED, "batches in device memory are compressed in framings RAW and NUMCODECS",
-                           "compress them in host memory");
-    }
     library::BatchCompression batch;
     batch.inputs = c_api::address(inputs);
     batch.input_bytes = c_api::address(input_bytes);

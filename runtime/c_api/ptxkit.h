@@ -272,10 +272,10 @@ PTXKIT_API ptxkit_status ptxkit_device_query(const ptxkit_batch_options* options
 // `inputs`, `input_bytes`, `outputs`, `output_bytes` and `statuses` are arrays in device memory of `count` elements, and
 // the addresses in them are of the device. Item i is inputs[i] of input_bytes[i] <= max_input_bytes bytes; it becomes
 // outputs[i], with room for ptxkit_device_requirements.output_bytes, of output_bytes[i] bytes. `temp` is device memory
-// in use until the stream has passed the call. The framings are raw and numcodecs. The bytes do not depend on the GPU;
-// they are those of a reproducible batch in host memory, but for items of one repeated byte of more than 64 KiB. Too few
-// items of at most 4096 bytes to fill the GPU have other bytes, in half the time, unless options has
-// PTXKIT_REPRODUCIBLE.
+// in use until the stream has passed the call. The framings are raw, numcodecs, frame and hdf5. The bytes do not depend
+// on the GPU; they are those of a reproducible batch in host memory, but for items of raw and numcodecs of one repeated
+// byte of more than 64 KiB. Too few items of raw and numcodecs of at most 4096 bytes to fill the GPU have other bytes, in
+// half the time, unless options has PTXKIT_REPRODUCIBLE.
 //
 // statuses[i], if `statuses` is not null, is PTXKIT_OK, PTXKIT_INVALID_VALUE (a null address), PTXKIT_MISALIGNED or
 // PTXKIT_ITEM_TOO_LARGE; output_bytes[i] is then 0. The call itself returns an error if the arguments on the host cannot
@@ -289,8 +289,8 @@ PTXKIT_API ptxkit_status ptxkit_device_compress(ptxkit_device* device, const voi
 // + output_capacities[i], whatever the input is. `output_bytes` may be null. Statuses of items are
 // PTXKIT_CANNOT_DECOMPRESS and PTXKIT_OUTPUT_TOO_SMALL, too.
 //
-// The framings are raw and numcodecs, for which `temp` may be null, frame and hdf5. Of these all blocks of an item are
-// decoded at the same time, if there are at most as many as fit `temp`: decompress_temp_bytes suffices for items of
+// Framings raw and numcodecs need no `temp`. Of framings frame and hdf5 all blocks of an item are decoded at the same
+// time, if there are at most as many as fit `temp`: decompress_temp_bytes suffices for items of
 // max_input_bytes in blocks of 64 KiB or more. An item of more blocks, of several frames, or of blocks that depend on
 // each other or are not full is decoded by one warp, which is slow. Skippable frames are passed. Sizes and checksums of
 // headers, blocks and content are verified: further statuses are PTXKIT_BAD_CHECKSUM, and PTXKIT_UNSUPPORTED for legacy

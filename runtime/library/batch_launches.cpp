@@ -77,28 +77,31 @@ Result<void> check_temp(DeviceAddress temp, size_t temp_bytes, size_t needed) {
 }
 
 // The parts of temporary memory: a record, then a slot, for each chunk of each item, if an item may have several
-// chunks.
+// chunks or has blocks.
 struct Temp {
   uint64_t chunks_per_item = 1;
   size_t record_bytes = 0, slot_bytes = 0;
 };
 
-Result<Temp> temp_of(uint64_t max_input_bytes, uint64_t item_count) {
+Result<Temp> temp_of(uint64_t max_input_bytes, uint64_t item_count, Framing framing) {
   if (max_input_bytes > kernels::kMaxBatchRawBytes) {
     return fail(
         fmt::format("max_input_bytes: expected at most {}, found {}", kernels::kMaxBatchRawBytes, max_input_bytes), {},
         "cut the items in several");
   }
   Temp temp;
-  if (max_input_bytes <= kernels::kMaxChunkBytes) return temp;
-  temp.chunks_per_item = (max_input_bytes + kernels::kMaxChunkBytes - 1) / kernels::kMaxChunkBytes;
+  if (max_input_bytes <= kernels::kMaxChunkBytes && !has_blocks(framing)) return temp;
+  temp.chunks_per_item =
+      std::max<uint64_t>((max_input_bytes + kernels::kMaxChunkBytes - 1) / kernels::kMaxChunkBytes, 1);
   if (item_count > kMostItems / temp.chunks_per_item) {
     return fail(fmt::format("expected at most {} chunks of {} bytes, found {} items of {} chunks", kMostItems,
                             kernels::kMaxChunkBytes, item_count, temp.chunks_per_item),
                 {}, "cut the batch in several");
   }
   temp.record_bytes = sizeof(kernels::Lz4BatchRecord) * temp.chunks_per_item * item_count;
-  temp.slot_bytes = size_t{kernels::kMaxChunkBytes} * temp.chunks_per_item * item_count;
+  const uint64_t slot_bytes =
+      std::min<uint64_t>(kernels::lz4_batch_slot_bytes(max_input_bytes), kernels::kMaxChunkBytes);
+  temp.slot_bytes = slot_bytes * temp.chunks_per_item * item_count;
   return temp;
 }
 
@@ -143,14 +146,14 @@ Result<std::vector<BatchLaunch>> launches_by_block(const BatchDecompression& bat
 
 Result<BatchRequirements> DeviceBatches::requirements(uint64_t max_input_bytes, uint64_t item_count, Framing framing) {
   if (auto good = check(item_count, framing, {}); !good) return tl::unexpected(good.error());
-  const auto temp = temp_of(max_input_bytes, item_count);
+  const auto temp = temp_of(max_input_bytes, item_count, framing);
   if (!temp) return tl::unexpected(temp.error());
   return BatchRequirements{
       .input_alignment = kernels::kStrideUnitBytes,
       .output_alignment = 1,
       .temp_alignment = kernels::kStrideUnitBytes,
       .temp_bytes = temp->record_bytes + temp->slot_bytes,
-      .output_bytes_bound = kernels::lz4_batch_bound(max_input_bytes),
+      .output_bytes_bound = kernels::lz4_batch_bound(max_input_bytes, static_cast<BatchFraming>(framing)),
       .decompress_temp_bytes = has_blocks(framing) ? block_lists_bytes(max_input_bytes, item_count) : 0};
 }
 
@@ -162,14 +165,15 @@ Result<std::vector<BatchLaunch>> launches_of(const BatchCompression& batch, uint
                            {"output_bytes", batch.output_bytes, 8},
                            {"statuses", batch.statuses, 4, true}});
   if (!good) return tl::unexpected(good.error());
-  const auto temp = temp_of(batch.max_input_bytes, batch.item_count);
+  const auto temp = temp_of(batch.max_input_bytes, batch.item_count, batch.framing);
   if (!temp) return tl::unexpected(temp.error());
   if (batch.item_count == 0) return std::vector<BatchLaunch>{};
   const size_t needed = temp->record_bytes + temp->slot_bytes;
   if (auto is_there = check_temp(batch.temp, batch.temp_bytes, needed); !is_there)
     return tl::unexpected(is_there.error());
   const uint64_t records = needed == 0 ? 0 : batch.temp;
-  const bool by_block = batch.max_input_bytes <= kernels::kMaxPageBytes && batch.item_count < few_pages;
+  const bool by_block =
+      batch.max_input_bytes <= kernels::kMaxPageBytes && batch.item_count < few_pages && !has_blocks(batch.framing);
   const std::vector arguments = {
       LaunchArgument::of_address(batch.inputs),
       LaunchArgument::of_address(batch.input_bytes),
@@ -193,7 +197,7 @@ Result<std::vector<BatchLaunch>> launches_of(const BatchCompression& batch, uint
     launches.push_back(
         launch(kernels::kLz4BatchCompressChunk, kernels::kLz4CompressChunkShape, chunk_count, arguments));
   }
-  if (batch.max_input_bytes > kernels::kMaxChunkBytes) {
+  if (batch.max_input_bytes > kernels::kMaxChunkBytes || has_blocks(batch.framing)) {
     launches.push_back(launch(kernels::kLz4BatchPlan, kernels::kLz4BatchPlanShape, batch.item_count, arguments));
     launches.push_back(launch(kernels::kLz4BatchJoin, kernels::kLz4BatchJoinShape, chunk_count, arguments));
   }

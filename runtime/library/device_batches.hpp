@@ -42,10 +42,11 @@ enum class ItemOutcome : int32_t {
 
 // What compress() and decompress() need, for items of at most max_input_bytes.
 struct BatchRequirements {
-  size_t input_alignment;        // of each item to compress. Up to 15 bytes after it, to the next multiple, are read
-  size_t output_alignment;       // of each room
-  size_t temp_alignment;         // of temp
-  size_t temp_bytes;             // of temp: 0 unless items may be larger than 64 KiB
+  size_t input_alignment;   // of each item to compress. Up to 15 bytes after it, to the next multiple, are read
+  size_t output_alignment;  // of each room
+  size_t temp_alignment;    // of temp
+  size_t temp_bytes;        // of temp: 0 unless items may be larger than 64 KiB, or the framing has blocks
+
   size_t output_bytes_bound;     // of each room: an item that does not shrink becomes literals
   size_t decompress_temp_bytes;  // of temp of decompress(): 0 but for framings of blocks
 };
@@ -53,8 +54,9 @@ struct BatchRequirements {
 // A batch of compress(). Item i is the input_bytes[i] bytes at inputs[i], and its encoding the output_bytes[i] bytes at
 // outputs[i], where requirements().output_bytes_bound bytes must be, or those of the item's own size. The bytes depend
 // on the item and the framing only; in framing `raw` they are those of the reproducible encoder wherever that shrinks
-// the item. Only batches of too few items of at most 4096 bytes to fill the device have other bytes, unless
-// is_reproducible is set: a CTA for each takes half the time of a warp there.
+// the item, in `frame` and `hdf5` always. Only batches of too few items of at most 4096 bytes to fill the device have
+// other bytes, unless is_reproducible is set or the framing has blocks: a CTA for each takes half the time of a warp
+// there.
 struct BatchCompression {
   DeviceAddress inputs = 0, input_bytes = 0;  // arrays of addresses and of u64
   uint64_t max_input_bytes = 0;               // at most 0x7E000000

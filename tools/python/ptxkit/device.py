@@ -202,7 +202,8 @@ class Compression(_Batch):
 
     items       a list of arrays in device memory, each one item, at addresses that are multiples of 16; or one array
     item_bytes  of one array: how many bytes each item has, a multiple of 16; None: the array is one item
-    framing     "raw", one LZ4 block each, or "numcodecs", with the raw size (4 bytes) before it
+    framing     "raw", one LZ4 block each; "numcodecs", with the raw size (4 bytes) before it; "frame" or "hdf5", blocks
+                of 64 KiB each, which are decompressed at the same time
     outputs     a list of arrays to be written, of at least `bound` bytes each; None: they are allocated
     stream      see the module
     """

@@ -1,7 +1,7 @@
 // A file as a batch of items in device memory, with the CUDA runtime: compressed and decompressed on the legacy default
 // stream, on the per-thread default stream, on a stream of its own, and as a CUDA graph that is launched on new data.
 //   nvcc -std=c++17 -o batch batch.cu $(pkg-config --cflags --libs ptxkit)
-//   ./batch FILE ITEM_BYTES [REPEATS]
+//   ./batch FILE ITEM_BYTES [REPEATS [FRAMING]]      FRAMING: a number of ptxkit_framing
 #include <cuda_runtime.h>
 #include <ptxkit.h>
 
@@ -52,21 +52,25 @@ struct Batch {
   void** rooms;
   void** backs;
   size_t *input_bytes, *room_bytes, *back_bytes;
-  void* temp;
-  size_t temp_bytes;
+  void *temp, *back_temp;
+  size_t temp_bytes, back_temp_bytes;
+  ptxkit_batch_options options = PTXKIT_BATCH_OPTIONS_DEFAULTS;
   ptxkit_status *there, *here;
 
-  Batch(size_t raw_bytes, size_t item_bytes) : item_bytes(item_bytes), raw_bytes(raw_bytes) {
+  Batch(size_t raw_bytes, size_t item_bytes, ptxkit_framing framing) : item_bytes(item_bytes), raw_bytes(raw_bytes) {
+    options.framing = framing;
     count = (raw_bytes + item_bytes - 1) / item_bytes;
     ptxkit_device_requirements needed = {};
     needed.struct_bytes = sizeof needed;
-    check(ptxkit_device_query(nullptr, item_bytes, count, &needed), "ptxkit_device_query");
+    check(ptxkit_device_query(&options, item_bytes, count, &needed), "ptxkit_device_query");
     const size_t room = (needed.output_bytes + 15) / 16 * 16;
     raw = device_array<char>(raw_bytes);
     back = device_array<char>(raw_bytes);
     char* const packed = device_array<char>(count * room);
     temp_bytes = needed.temp_bytes;
     temp = device_array<char>(temp_bytes);
+    back_temp_bytes = needed.decompress_temp_bytes;
+    back_temp = device_array<char>(back_temp_bytes);
     std::vector<const void*> from;
     std::vector<void*> packed_items, back_items;
     std::vector<size_t> sizes;
@@ -88,12 +92,12 @@ struct Batch {
 
   void compress(ptxkit_device* device, cudaStream_t stream) {
     check(ptxkit_device_compress(device, inputs, input_bytes, item_bytes, count, temp, temp_bytes, rooms, room_bytes,
-                                 nullptr, there, stream),
+                                 &options, there, stream),
           "ptxkit_device_compress");
   }
   void decompress(ptxkit_device* device, cudaStream_t stream) {
-    check(ptxkit_device_decompress(device, rooms, room_bytes, input_bytes, back_bytes, count, nullptr, 0, backs, nullptr,
-                                   here, stream),
+    check(ptxkit_device_decompress(device, rooms, room_bytes, input_bytes, back_bytes, count, back_temp,
+                                   back_temp_bytes, backs, &options, here, stream),
           "ptxkit_device_decompress");
   }
   void clear() { check(cudaMemset(back, 0xa5, raw_bytes), "cudaMemset"); }
@@ -134,7 +138,7 @@ double seconds(int repeats, cudaStream_t stream, Work work) {
 }  // namespace
 
 int main(int count, char** arguments) {
-  if (count < 3) fail("usage", "batch FILE ITEM_BYTES [REPEATS]");
+  if (count < 3) fail("usage", "batch FILE ITEM_BYTES [REPEATS [FRAMING]]");
   std::ifstream file(arguments[1], std::ios::binary);
   if (!file) fail(arguments[1], "cannot be read");
   const std::vector<char> once((std::istreambuf_iterator<char>(file)), {});
@@ -145,7 +149,8 @@ int main(int count, char** arguments) {
 
   ptxkit_device* device = nullptr;
   check(ptxkit_device_create(0, nullptr, &device), "ptxkit_device_create");
-  Batch batch(content.size(), std::strtoull(arguments[2], nullptr, 0));
+  Batch batch(content.size(), std::strtoull(arguments[2], nullptr, 0),
+              count > 4 ? static_cast<ptxkit_framing>(std::atoi(arguments[4])) : ptxkit_framing{PTXKIT_FRAMING_RAW});
   const auto load = [&] {
     check(cudaMemcpy(batch.raw, content.data(), content.size(), cudaMemcpyHostToDevice), "cudaMemcpy");
   };

@@ -173,6 +173,39 @@ TEST_F(DeviceCApi, BlocksComeBackAndBadOnesHarmNoOther) {
   }
 }
 
+TEST_F(DeviceCApi, FramesAndChunksAreThoseOfTheHost) {
+  const std::vector<Bytes> items = {{},
+                                    words(1),
+                                    words(13),
+                                    words(4096),
+                                    words(65536),
+                                    words(65537),
+                                    random_bytes(5000, 1),
+                                    Bytes(70000),
+                                    words(200000),
+                                    Bytes(12),
+                                    Bytes(13),
+                                    random_bytes(150000, 2),
+                                    Bytes(65536, 7),
+                                    words(69632),
+                                    words(69633)};
+  ptxkit_context_options settings = PTXKIT_CONTEXT_OPTIONS_DEFAULTS;
+  settings.policy = PTXKIT_POLICY_CPU;
+  ptxkit_context* host = nullptr;
+  ASSERT_OK(ptxkit_context_create(&settings, &host));
+  for (const auto framing : {PTXKIT_FRAMING_FRAME, PTXKIT_FRAMING_HDF5}) {
+    options_.framing = framing;
+    const auto packed = compressed(items, nullptr);
+    Batch batch(items, bounds_of(items, options_));
+    ASSERT_OK(batch.compress(host, &options_));
+    const auto on_host = batch.results();
+    for (size_t i = 0; i < items.size(); ++i) EXPECT_TRUE(on_host[i] == packed[i]) << i << " " << items[i].size();
+    // Small items alone have small slots.
+    EXPECT_TRUE(compressed({words(100), random_bytes(50, 3)}, nullptr).size() == 2);
+  }
+  ptxkit_context_destroy(host);
+}
+
 // Frames and chunks that the host made, with one that is cut, one without room, and one of several blocks.
 TEST_F(DeviceCApi, FramesAndChunksComeBack) {
   ptxkit_context_options settings = PTXKIT_CONTEXT_OPTIONS_DEFAULTS;

@@ -62,6 +62,38 @@ TEST_F(Batches, WhatACompressionTakes) {
   }
 }
 
+// Framings of blocks put every chunk into a slot, which is no larger than an item, and take three launches back.
+TEST_F(Batches, WhatFramingsOfBlocksTake) {
+  const auto batches = DeviceBatches::open(0, FAKE_CUDA).value();
+  for (const auto framing : {Framing::frame, Framing::hdf5}) {
+    const size_t around = framing == Framing::frame ? 19 : 12;
+    for (const auto& [bytes, launches, chunks, slot] :
+         {std::tuple(uint64_t{0}, 3, size_t{1}, size_t{0}), std::tuple(uint64_t{100}, 3, size_t{1}, size_t{112}),
+          std::tuple(uint64_t{4097}, 4, size_t{1}, size_t{4112}),
+          std::tuple(uint64_t{65'537}, 4, size_t{2}, size_t{65'536})}) {
+      const auto needed = DeviceBatches::requirements(bytes, 7, framing).value();
+      EXPECT_EQ(needed.temp_bytes, 7 * chunks * (slot + 32)) << bytes;
+      const size_t blocks = bytes == 0 ? 0 : chunks;
+      EXPECT_EQ(needed.output_bytes_bound, bytes + 4 * blocks + around) << bytes;
+      EXPECT_EQ(needed.decompress_temp_bytes, 7 * (24 + 12 * blocks)) << bytes;
+      BatchCompression there = compression(bytes, 7);
+      there.framing = framing;
+      there.temp_bytes = needed.temp_bytes;
+      state_.calls.clear();
+      ASSERT_TRUE(batches.compress(there, nullptr));
+      EXPECT_EQ(state_.calls["cuLaunchKernel"], launches) << bytes;
+      BatchDecompression back = decompression(7);
+      back.framing = framing;
+      back.temp = kSomewhere;
+      back.temp_bytes = needed.decompress_temp_bytes;
+      state_.calls.clear();
+      ASSERT_TRUE(batches.decompress(back, nullptr));
+      EXPECT_EQ(state_.calls, (std::map<std::string, int>{{"cuCtxSetCurrent", blocks == 0 ? 2 : 3},
+                                                          {"cuLaunchKernel", blocks == 0 ? 2 : 3}}));
+    }
+  }
+}
+
 // The fake GPU has four multiprocessors: 224 pages fill it.
 TEST_F(Batches, FewPagesGoToTheKernelOfChunksUnlessBytesMatter) {
   for (const auto& [bytes, count, few_pages, kernel] : {std::tuple(4096, 223, 224, kernels::kLz4BatchCompressChunk),
@@ -151,8 +183,14 @@ TEST_F(Batches, AStreamThatIsCapturedTakesThem) {
   const driver::ContextPointer here = context();
   const driver::Stream stream = driver::Stream::create(here).value();
   ASSERT_TRUE(driver::Graph::begin(stream));
-  const auto done = batches.decompress(decompression(5), stream.handle());
-  ASSERT_TRUE(done) << done.error().message();
+  BatchDecompression of_blocks = decompression(5);
+  of_blocks.framing = Framing::frame;
+  of_blocks.temp = kSomewhere;
+  of_blocks.temp_bytes = 1000;
+  for (const auto& batch : {decompression(5), of_blocks}) {
+    const auto done = batches.decompress(batch, stream.handle());
+    ASSERT_TRUE(done) << done.error().message();
+  }
   const auto graph = driver::Graph::end(here, stream, std::nullopt);
   ASSERT_TRUE(graph) << graph.error().message();
   EXPECT_TRUE(graph->launch(stream));
@@ -206,7 +244,7 @@ TEST(EmulatedBatches, ItemsComeBack) {
   const auto opened = DeviceBatches::open(0, EMULATED_CUDA);
   ASSERT_TRUE(opened) << opened.error().message();
   const auto here = driver::Context::create(driver::Driver::open(EMULATED_CUDA).value(), 0).value();
-  for (const Framing framing : {Framing::raw, Framing::numcodecs}) {
+  for (const Framing framing : {Framing::raw, Framing::numcodecs, Framing::frame, Framing::hdf5}) {
     testing::expect_items_come_back(*opened, here, {1, 100, 4095, 4096}, framing, nullptr);
     testing::expect_items_come_back(*opened, here, {1, 12, 13, 4098, 65'535, 65'536}, framing, nullptr);
     testing::expect_items_come_back(*opened, here, {5, 65'537, 140'000, 196'608}, framing, nullptr);
