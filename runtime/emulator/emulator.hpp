@@ -134,7 +134,8 @@ struct ProgramImage;  // the decoded form
 // instruction, with a list of "file:line:column: ..." lines: no instruction is skipped silently.
 class Program {
  public:
-  static Result<Program> load(Device& device, std::shared_ptr<const ptx::Module> module);
+  // With `only`, that kernel and the functions are decoded and no other kernel: for one launch out of a module of many.
+  static Result<Program> load(Device& device, std::shared_ptr<const ptx::Module> module, std::string_view only = {});
   // Parses `text` first; the parser's diagnostics become the error. `path` names the text in messages.
   static Result<Program> load_text(Device& device, std::string text, std::string path);
 

@@ -17,6 +17,17 @@
 #include "support/saturating.hpp"
 
 namespace ptxkit {
+
+std::array<bool, 3> dimensions_of(const ptx::Function& kernel, ptx::SpecialRegister special) {
+  std::array<bool, 3> read{};
+  for (const ptx::Instruction& each : kernel.instructions)
+    for (const ptx::Operand& operand : kernel.operands(each))
+      if (operand.kind == ptx::OperandKind::special && operand.id == static_cast<uint32_t>(special) &&
+          operand.component >= 'x' && operand.component <= 'z')
+        read[operand.component - 'x'] = true;
+  return read;
+}
+
 namespace {
 
 constexpr uint64_t kDefaultBufferBytes = 1 << 16, kLargestBufferBytes = 1 << 30;
@@ -47,17 +58,6 @@ uint64_t scalar_value(const flow::ParameterFacts* known, unsigned variant) {
   if (known == nullptr || !known->low) return default_scalar(variant);
   const uint64_t high = std::max(known->high.value_or(*known->low), *known->low);
   return variant % 2 == 0 ? *known->low : high;
-}
-
-// The dimensions of a special register that the kernel reads.
-std::array<bool, 3> dimensions_of(const ptx::Function& kernel, ptx::SpecialRegister special) {
-  std::array<bool, 3> read{};
-  for (const ptx::Instruction& each : kernel.instructions)
-    for (const ptx::Operand& operand : kernel.operands(each))
-      if (operand.kind == ptx::OperandKind::special && operand.id == static_cast<uint32_t>(special) &&
-          operand.component >= 'x' && operand.component <= 'z')
-        read[operand.component - 'x'] = true;
-  return read;
 }
 
 emulator::LaunchShape search_shape(const ptx::Function& kernel, unsigned number) {
@@ -275,20 +275,14 @@ Result<std::vector<std::byte>> argument_of(const GeneratedParameter& parameter, 
   return value;
 }
 
-Result<EmulatedLaunch> emulate(emulator::Device& device, const ptx::Module& module, const ptx::Function& kernel,
-                               const GeneratedLaunch& launch, const emulator::LaunchOptions& options,
-                               std::span<const uint32_t> watched_lines) {
-  // The module outlives the run.
-  const auto program =
-      emulator::Program::load(device, std::shared_ptr<const ptx::Module>(std::shared_ptr<void>(), &module));
-  if (!program) return tl::unexpected(program.error());
-  EmulatedLaunch run{*program, {}, {}, {}};
-  std::vector<emulator::Argument> arguments;
+Result<PlacedLaunch> place_launch(emulator::Device& device, const emulator::Program& program,
+                                  const GeneratedLaunch& launch) {
+  PlacedLaunch placed;
   const auto value_of = [&](const GeneratedParameter& parameter) {
     return argument_of(parameter, [&](const GeneratedBuffer& buffer) -> Result<std::vector<std::byte>> {
-      emulator::Address& address = run.addresses.emplace_back(0);
+      emulator::Address& address = placed.addresses.emplace_back(0);
       if (!buffer.bytes.empty()) {
-        const auto allocated = device.allocate(buffer.bytes.size(), parameter.name);
+        const auto allocated = device.allocate(buffer.bytes.size(), parameter.name, launch.align_bytes);
         if (!allocated) return tl::unexpected(allocated.error());
         address = *allocated;
         if (auto written = device.write(address, buffer.bytes); !written) return tl::unexpected(written.error());
@@ -302,14 +296,35 @@ Result<EmulatedLaunch> emulate(emulator::Device& device, const ptx::Module& modu
   for (const GeneratedParameter& parameter : launch.parameters) {
     auto value = value_of(parameter);
     if (!value) return tl::unexpected(value.error());
-    arguments.push_back({std::move(*value)});
+    placed.arguments.push_back({std::move(*value)});
   }
   for (const GeneratedParameter& variable : launch.variables) {
     const auto value = value_of(variable);
     if (!value) return tl::unexpected(value.error());
-    if (auto written = program->write(variable.name, *value); !written) return tl::unexpected(written.error());
+    if (auto written = program.write(variable.name, *value); !written) return tl::unexpected(written.error());
   }
-  auto watched = emulator::launch_watched(*program, kernel.name, launch.shape, arguments, watched_lines, options);
+  return placed;
+}
+
+Result<EmulatedLaunch> emulate(emulator::Device& device, const ptx::Module& module, const ptx::Function& kernel,
+                               const GeneratedLaunch& launch, const emulator::LaunchOptions& options,
+                               const RunRecord& record) {
+  // The module outlives the run.
+  const auto program = emulator::Program::load(
+      device, std::shared_ptr<const ptx::Module>(std::shared_ptr<void>(), &module), kernel.name);
+  if (!program) return tl::unexpected(program.error());
+  auto placed = place_launch(device, *program, launch);
+  if (!placed) return tl::unexpected(placed.error());
+  EmulatedLaunch run{*program, std::move(placed->addresses), {}, {}, {}};
+  if (record.counts) {
+    auto counted = emulator::launch_counted(*program, kernel.name, launch.shape, placed->arguments, options);
+    if (!counted) return tl::unexpected(counted.error());
+    run.outcome = std::move(counted->outcome);
+    run.counts = std::move(counted->counts);
+    return run;
+  }
+  auto watched =
+      emulator::launch_watched(*program, kernel.name, launch.shape, placed->arguments, record.watched_lines, options);
   if (!watched) return tl::unexpected(watched.error());
   run.outcome = std::move(watched->outcome);
   run.visits = std::move(watched->visits);

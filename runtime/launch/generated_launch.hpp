@@ -8,6 +8,7 @@
 // kFirstSearchVariant on also in the grid and the block, if nothing fixes them.
 #pragma once
 
+#include <array>
 #include <cstddef>
 #include <functional>
 #include <optional>
@@ -49,6 +50,7 @@ struct GeneratedParameter {
 struct GeneratedLaunch {
   unsigned variant = 0;
   uint32_t address_bytes = 8;
+  uint64_t align_bytes = 256;  // of buffers on the emulator; a large one keeps them far apart
   emulator::LaunchShape shape;
   std::vector<GeneratedParameter> parameters;
   std::vector<GeneratedParameter> variables;  // variables of the module with the contents that the facts give
@@ -58,6 +60,9 @@ struct GeneratedLaunch {
 // ignored. Error: the facts ask for a buffer of more than 1 GiB, or spell an object that does not exist.
 Result<GeneratedLaunch> generate_launch(const ptx::Module& module, const ptx::Function& kernel,
                                         const flow::LaunchFacts* facts, unsigned variant);
+
+// The dimensions of a special register that the kernel itself reads.
+std::array<bool, 3> dimensions_of(const ptx::Function& kernel, ptx::SpecialRegister special);
 
 // Buffers of all parameters, then of all variables.
 std::vector<const GeneratedBuffer*> all_buffers(const GeneratedLaunch& launch);
@@ -69,16 +74,33 @@ void resize(GeneratedBuffer& buffer, uint64_t size_bytes);
 using PlaceBuffer = std::function<Result<std::vector<std::byte>>(const GeneratedBuffer& buffer)>;
 Result<std::vector<std::byte>> argument_of(const GeneratedParameter& parameter, const PlaceBuffer& place);
 
-// One run on the emulator. `addresses` are those of all_buffers(), 0 for a buffer without bytes.
+// The buffers of a launch on a device, and the arguments that point there. `addresses` are those of all_buffers(), 0
+// for a buffer without bytes.
+struct PlacedLaunch {
+  std::vector<emulator::Address> addresses;
+  std::vector<emulator::Argument> arguments;
+};
+Result<PlacedLaunch> place_launch(emulator::Device& device, const emulator::Program& program,
+                                  const GeneratedLaunch& launch);
+
+// One run on the emulator. `addresses` are those of PlacedLaunch.
 struct EmulatedLaunch {
   emulator::Program program;
   std::vector<emulator::Address> addresses;
   emulator::Outcome outcome;
-  std::vector<emulator::Visit> visits;  // of the watched lines
+  std::vector<emulator::Visit> visits;             // of the watched lines
+  std::vector<emulator::InstructionCount> counts;  // if asked for
 };
+
+// What emulate() records besides the outcome: visits of lines, or the executions of every instruction.
+struct RunRecord {
+  std::span<const uint32_t> watched_lines = {};
+  bool counts = false;  // then no lines are watched
+};
+
 // Runs `kernel` on `device`, which keeps the buffers as the kernel left them.
 Result<EmulatedLaunch> emulate(emulator::Device& device, const ptx::Module& module, const ptx::Function& kernel,
                                const GeneratedLaunch& launch, const emulator::LaunchOptions& options,
-                               std::span<const uint32_t> watched_lines = {});
+                               const RunRecord& record = {});
 
 }  // namespace ptxkit

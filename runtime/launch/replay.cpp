@@ -148,7 +148,7 @@ Result<EmulatedLaunch> Replayer::run_emulator(const GeneratedLaunch& launch, boo
     options.checks = check_of(rule_);
     options.only_checked_line = lines_.front();
   }
-  return emulate(device, module_, kernel_, launch, options, lines_);
+  return emulate(device, module_, kernel_, launch, options, {.watched_lines = lines_});
 }
 
 void Replayer::record(const EmulatedLaunch& run) {

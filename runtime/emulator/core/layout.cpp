@@ -42,8 +42,8 @@ uint64_t exact_place(uint64_t end, uint64_t align) {
 
 class Placer {
  public:
-  Placer(Memory& memory, ProgramImage& image, std::vector<std::string>& errors)
-      : memory_(memory), image_(image), module_(*image.module), errors_(errors) {
+  Placer(Memory& memory, ProgramImage& image, std::string_view only, std::vector<std::string>& errors)
+      : memory_(memory), image_(image), module_(*image.module), only_(only), errors_(errors) {
     layout_.offset.resize(module_.variables.size());
     layout_.placed.resize(module_.variables.size());
   }
@@ -57,7 +57,7 @@ class Placer {
     image_.constant_bytes.resize(constant_end_);
     for (ptx::VariableId id = 0; id < module_.variables.size(); ++id) initialise(id);
     for (ptx::FunctionId id = 0; id < module_.functions.size(); ++id)
-      if (module_.functions[id].is_entry && module_.functions[id].has_body) add_entry(id);
+      if (module_.functions[id].is_entry && image_.functions[id].has_body) add_entry(id);
     place_shared();
     return std::move(layout_);
   }
@@ -85,7 +85,7 @@ class Placer {
     FunctionImage& out = image_.functions[id];
     out.name = std::string(function.name);
     out.is_entry = function.is_entry;
-    out.has_body = function.has_body;
+    out.has_body = function.has_body && (!function.is_entry || only_.empty() || function.name == only_);
     uint64_t end = 0;
     auto place = [&](ptx::VariableId variable_id) {
       const ptx::Variable& variable = module_.variables[variable_id];
@@ -296,6 +296,7 @@ class Placer {
   Memory& memory_;
   ProgramImage& image_;
   const ptx::Module& module_;
+  const std::string_view only_;
   std::vector<std::string>& errors_;
   Layout layout_;
   uint64_t constant_end_ = 0;
@@ -316,8 +317,8 @@ std::string located(const ptx::Module& module, ptx::Offset at, const std::string
   return fmt::format("{}:{}:{}: {}", module.path, position.line, position.column, message);
 }
 
-Layout place_variables(Memory& memory, ProgramImage& image, std::vector<std::string>& errors) {
-  return Placer(memory, image, errors).run();
+Layout place_variables(Memory& memory, ProgramImage& image, std::string_view only, std::vector<std::string>& errors) {
+  return Placer(memory, image, only, errors).run();
 }
 
 }  // namespace ptxkit::emulator

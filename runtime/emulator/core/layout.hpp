@@ -16,8 +16,9 @@ struct Layout {
   std::vector<bool> placed;
 };
 
-// Places all variables and initialises .global and .const ones. Appends "file:line:column: ..." lines to `errors`.
-Layout place_variables(Memory& memory, ProgramImage& image, std::vector<std::string>& errors);
+// Places all variables and initialises .global and .const ones. `only`: the kernel that alone gets an entry; empty:
+// all. Appends "file:line:column: ..." lines to `errors`.
+Layout place_variables(Memory& memory, ProgramImage& image, std::string_view only, std::vector<std::string>& errors);
 
 // Bytes that the system reserves at the start of a CTA's shared memory on a device of compute capability `sm`. The
 // first object of a kernel follows them.

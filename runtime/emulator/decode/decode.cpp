@@ -42,7 +42,7 @@ void Decoder::decode_all() {
   slots_.resize(module_.functions.size());
   for (ptx::FunctionId id = 0; id < module_.functions.size(); ++id) layout_registers(id);
   for (ptx::FunctionId id = 0; id < module_.functions.size(); ++id)
-    if (module_.functions[id].has_body) decode_function(id);
+    if (image_.functions[id].has_body) decode_function(id);
   size_t slots =
       std::max<size_t>(image_.constants.size() / kUnitBytes, kSpecialUnits * static_cast<size_t>(SpecialSlot::count));
   image_.zeros.assign(slots + 8, 0);

@@ -135,7 +135,7 @@ bool Decoder::call(Code& code) {
       code.kind = Kind::call_builtin;
       code.sub = static_cast<uint8_t>(builtin);
       image_.uses_heap |= builtin == Builtin::heap_allocate || builtin == Builtin::heap_release;
-    } else if (!module_.functions[site.function].has_body) {
+    } else if (!image_.functions[site.function].has_body) {
       refuse(fmt::format("'{}' has no body in this module", module_.functions[site.function].name));
       return true;
     }

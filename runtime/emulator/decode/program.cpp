@@ -21,7 +21,7 @@ tl::unexpected<Error> fail_with(const std::vector<std::string>& errors, std::str
 
 }  // namespace
 
-Result<Program> Program::load(Device& device, std::shared_ptr<const ptx::Module> module) {
+Result<Program> Program::load(Device& device, std::shared_ptr<const ptx::Module> module, std::string_view only) {
   const DeviceOptions& options = device.options();
   if (module->target_sm > options.sm)
     return fail(fmt::format("the module is for {}, the emulated device is sm_{}", module->target, options.sm),
@@ -31,7 +31,7 @@ Result<Program> Program::load(Device& device, std::shared_ptr<const ptx::Module>
   image->memory = &device.memory();
   image->functions.resize(image->module->functions.size());
   std::vector<std::string> errors;
-  Layout layout = place_variables(device.memory(), *image, errors);
+  Layout layout = place_variables(device.memory(), *image, only, errors);
   if (errors.empty()) Decoder(*image, layout).decode_all();
   if (!errors.empty()) {
     for (const auto& [name, variable] : image->globals)

@@ -142,6 +142,7 @@ TEST(GeneratedLaunch, ObjectsAndVariablesOfTheFacts) {
 .address_size 64
 .const .align 4 .b8 table[12];
 .global .texref named;
+.visible .entry other() { ret; }
 .visible .entry kernel(.param .u64 picture, .param .align 64 .b8 both[192])
 { ret; }
 )",
@@ -166,6 +167,7 @@ TEST(GeneratedLaunch, ObjectsAndVariablesOfTheFacts) {
   const auto run = emulate(device, module, kernel, *launch, {});
   ASSERT_TRUE(run) << run.error().message();
   EXPECT_TRUE(run->outcome.ok());
+  EXPECT_EQ(run->program.entries().size(), 1u) << "of a module of several, the kernel alone is decoded";
   std::vector<std::byte> table(12), named(8);
   ASSERT_TRUE(run->program.read("table", table));
   EXPECT_EQ(table, repeated_bytes("0102", 12));
