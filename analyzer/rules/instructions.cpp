@@ -27,7 +27,7 @@ RuleResult optimisation_sensitive(Context& context) {
   finding.tier = Tier::proved;
   finding.at = context.function().at;
   finding.message = "the kernel's result differs: " + found.what;
-  finding.remedy = "look for a race, an undefined value or a misaligned access: F036, F071, F051";
+  finding.remedy = "look for relaxed or volatile accesses of several threads that nothing orders";
   return conclude({std::move(finding)}, "");
 }
 

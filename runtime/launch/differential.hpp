@@ -9,8 +9,8 @@
 
 namespace ptxkit {
 
-// Reports that two schedules differ, that all give the same results, or why the kernel could not be run. `facts` may be
-// null.
+// Reports that two schedules differ, that all give the same results, or `not_run` and why: the launch cannot be run,
+// the sanitizer has a fault in a schedule, or atomic updates explain the difference. `facts` may be null.
 rules::Differential compare_schedules(const ptx::Module& module, ptx::FunctionId kernel,
                                       const flow::LaunchFacts* facts);
 
