@@ -68,6 +68,7 @@ struct KernelAnalysis {
   ptx::FunctionId function = ptx::kNone;
   std::vector<RuleVerdict> verdicts;  // in the order of the catalogue
   rules::Score score;
+  std::optional<rules::ObservedRun> run;  // set where the kernel was to be run
 
   size_t count(rules::Verdict verdict) const;
   size_t count(rules::Severity severity) const;  // findings

@@ -219,6 +219,7 @@ class Page {
         "<section class=\"kernel\" id=\"{}\" data-kernel=\"{}\">\n<h2>{} <small>{}, PTX {}.{}, {}</small></h2>\n",
         at.id, for_html(name_of(kernel)), for_html(name_of(kernel)), for_html(file.path), at.module().version_major,
         at.module().version_minor, for_html(at.module().target));
+    if (kernel.run) out += fmt::format("<p class=\"place\">run: {}</p>\n", for_html(run_text(*kernel.run)));
     out += score_bars_html(kernel) + findings_html(at) + verdicts_html(kernel);
     if (at.has_code) {
       out += code_html(at, source_text_);
@@ -276,6 +277,7 @@ class Page {
     label("evidence", finding.evidence);
     if (finding.replay)
       label("replay", fmt::format("{}: {}", replay_word(finding.replay->outcome), finding.replay->what));
+    label("repeat", finding.command);
     label("remedy", finding.remedy);
     return out + "</dl></article>\n";
   }

@@ -63,6 +63,7 @@ Json finding_json(const ptx::Module& module, const Finding& finding) {
   json["evidence"] = finding.evidence;
   if (finding.replay)
     json["replay"] = {{"outcome", replay_word(finding.replay->outcome)}, {"what", finding.replay->what}};
+  if (!finding.command.empty()) json["command"] = finding.command;
   json["remedy"] = finding.remedy;
   return json;
 }
@@ -86,6 +87,15 @@ Json verdict_json(const ptx::Module& module, const KernelAnalysis& kernel, const
   return json;
 }
 
+Json run_json(const rules::ObservedRun& run) {
+  if (!run.not_run.empty()) return {{"not_run", run.not_run}};
+  return {{"launches", run.launch_count},
+          {"instructions", run.instruction_count},
+          {"executed", run.executed_count},
+          {"unexecuted_lines", run.unexecuted_lines},
+          {"outputs", outputs_word(run.outputs)}};
+}
+
 Json kernel_json(const ptx::Module& module, const KernelAnalysis& kernel) {
   Json json = {{"name", kernel.name}};
   json["line"] =
@@ -98,6 +108,7 @@ Json kernel_json(const ptx::Module& module, const KernelAnalysis& kernel) {
   for (const Verdict verdict : {Verdict::survived, Verdict::refuted, Verdict::undecided, Verdict::not_applicable}) {
     json["counts"][std::string(text(verdict))] = kernel.count(verdict);
   }
+  if (kernel.run) json["run"] = run_json(*kernel.run);
   json["verdicts"] = Json::array();
   for (const RuleVerdict& entry : kernel.verdicts) json["verdicts"].push_back(verdict_json(module, kernel, entry));
   return json;

@@ -135,6 +135,7 @@ Json result_json(const ptx::Module& module, const KernelAnalysis& kernel, const 
   if (!finding.assumptions.empty()) json["properties"]["assumptions"] = finding.assumptions;
   if (!finding.remedy.empty()) json["properties"]["remedy"] = finding.remedy;
   if (!finding.evidence.empty()) json["properties"]["evidence"] = finding.evidence;
+  if (!finding.command.empty()) json["properties"]["command"] = finding.command;
   if (finding.replay)
     json["properties"]["replay"] = {{"outcome", replay_word(finding.replay->outcome)}, {"what", finding.replay->what}};
   return json;

@@ -133,6 +133,7 @@ class TextDocument : public Document {
     if (!finding.evidence.empty()) label("evidence", finding.evidence);
     if (finding.replay)
       label("replay", fmt::format("{}: {}", replay_word(finding.replay->outcome), finding.replay->what));
+    if (!finding.command.empty()) label("repeat", finding.command);
     if (!finding.remedy.empty()) label("remedy", finding.remedy);
     out_ += '\n';
   }
@@ -174,6 +175,7 @@ class TextDocument : public Document {
          paint("1", kernel.name.empty() ? "module" : "kernel " + kernel.name), score.percent(), score.earned,
          score.earned + score.lost, cap_text(score), kernel.count(Verdict::survived), kernel.count(Verdict::refuted),
          kernel.count(Verdict::undecided), kernel.count(Verdict::not_applicable));
+    if (kernel.run) label("run", run_text(*kernel.run));
     for (const RuleVerdict& entry : kernel.verdicts) {
       const Verdict verdict = entry.result.verdict;
       if (!options_.verbose && (verdict == Verdict::survived || verdict == Verdict::not_applicable)) continue;

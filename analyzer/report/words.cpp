@@ -4,6 +4,8 @@
 
 #include <fmt/format.h>
 
+#include "support/plural.hpp"
+
 namespace ptxkit::report {
 namespace {
 
@@ -31,11 +33,47 @@ std::string_view replay_word(rules::Replay::Outcome outcome) {
   return kWords[static_cast<size_t>(outcome)];
 }
 
+std::string_view outputs_word(rules::ObservedRun::Outputs outputs) {
+  static constexpr std::string_view kWords[] = {"unknown", "none written", "follow inputs", "ignore inputs"};
+  return kWords[static_cast<size_t>(outputs)];
+}
+
+std::string run_text(const rules::ObservedRun& run) {
+  if (!run.not_run.empty()) return "not run: " + run.not_run;
+  std::string text = fmt::format("{} executed {} of {}", plural(run.launch_count, "launch", "launches"),
+                                 run.executed_count, plural(run.instruction_count, "instruction"));
+  constexpr size_t kMostRanges = 8;
+  std::vector<std::string> ranges;
+  const std::vector<uint32_t>& lines = run.unexecuted_lines;
+  for (size_t begin = 0; begin < lines.size() && ranges.size() <= kMostRanges;) {
+    size_t end = begin + 1;
+    while (end < lines.size() && lines[end] == lines[end - 1] + 1) ++end;
+    ranges.push_back(end == begin + 1 ? std::to_string(lines[begin])
+                                      : fmt::format("{} to {}", lines[begin], lines[end - 1]));
+    begin = end;
+  }
+  if (ranges.size() > kMostRanges) ranges.back() = "…";
+  if (!ranges.empty())
+    text += fmt::format(", not those of {} {}", lines.size() == 1 ? "line" : "lines", fmt::join(ranges, ", "));
+  switch (run.outputs) {
+    case rules::ObservedRun::Outputs::unknown:
+      return text;
+    case rules::ObservedRun::Outputs::none_written:
+      return text + "; nothing is written to buffers";
+    case rules::ObservedRun::Outputs::follow_inputs:
+      return text + "; outputs follow inputs";
+    case rules::ObservedRun::Outputs::ignore_inputs:
+      return text + "; outputs do not depend on what the buffers hold";
+  }
+  return text;
+}
+
 std::string cap_text(const rules::Score& score) {
   if (!score.is_capped()) return "";
   const std::string_view finding = score.cap_percent == rules::kCriticalCapPercent ? "critical finding"
-                                   : score.cap_percent == rules::kHighCapPercent   ? "high finding that is proved"
-                                                                                   : "high finding that is likely";
+                                   : score.cap_percent == rules::kHighCapPercent
+                                       ? "high finding that is proved or observed"
+                                       : "high finding that is likely";
   return fmt::format("; at most {} with a {}", score.cap_percent, finding);
 }
 

@@ -13,7 +13,7 @@ namespace {
 
 constexpr Severity kSeverities[] = {Severity::critical, Severity::high, Severity::medium, Severity::low,
                                     Severity::info};
-constexpr Tier kTiers[] = {Tier::proved, Tier::likely, Tier::possible};
+constexpr Tier kTiers[] = {Tier::proved, Tier::observed, Tier::likely, Tier::possible};
 
 template <class Value, size_t kCount>
 std::optional<Value> value_of(std::string_view word, const Value (&values)[kCount]) {

@@ -16,6 +16,7 @@ uint32_t cap_percent_of(const Finding& finding) {
   if (finding.severity != Severity::high) return 100;
   switch (tier_of(finding)) {
     case Tier::proved:
+    case Tier::observed:
       return kHighCapPercent;
     case Tier::likely:
       return kLikelyHighCapPercent;

@@ -13,8 +13,8 @@
 
 namespace ptxkit::rules {
 
-// The highest score with a critical finding, with a proved high finding, and with a likely high finding. Findings below
-// high cost the points of their rule and cap nothing.
+// The highest score with a critical finding, with a proved or observed high finding, and with a likely high finding.
+// Findings below high cost the points of their rule and cap nothing.
 inline constexpr uint32_t kCriticalCapPercent = 39;
 inline constexpr uint32_t kHighCapPercent = 69;
 inline constexpr uint32_t kLikelyHighCapPercent = 89;

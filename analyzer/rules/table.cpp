@@ -37,7 +37,7 @@ std::string_view text(Severity severity) {
 }
 
 std::string_view text(Tier tier) {
-  static constexpr std::string_view kTexts[] = {"possible", "likely", "proved"};
+  static constexpr std::string_view kTexts[] = {"possible", "likely", "observed", "proved"};
   return kTexts[static_cast<size_t>(tier)];
 }
 

@@ -65,8 +65,8 @@ ALLOWED = {
                                "runtime/emulator/instructions/memory runtime/emulator/engine",
 
     "runtime/driver": "support kernels",
-    "runtime/launch": "support analyzer/ptx analyzer/flow analyzer/rules/engine runtime/driver runtime/emulator/emulator "
-                      "runtime/emulator/texture runtime/emulator/tensor_map runtime/emulator/watch",
+    "runtime/launch": "support analyzer/ptx analyzer/flow analyzer/rules analyzer/rules/engine runtime/driver "
+                      "runtime/emulator/emulator runtime/emulator/texture runtime/emulator/tensor_map runtime/emulator/watch",
 
     "runtime/codec/format": "support",
     "runtime/codec/threads": "support",

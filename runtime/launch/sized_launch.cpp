@@ -10,14 +10,14 @@ namespace {
 constexpr unsigned kMaxGrowths = 12;  // of all buffers of a launch
 constexpr uint64_t kMaxSteps = 500'000;
 
-bool has_fixed_size(const GeneratedParameter& parameter, const flow::LaunchFacts* facts) {
+}  // namespace
+
+bool has_given_size(std::string_view parameter, const flow::LaunchFacts* facts) {
   if (facts == nullptr) return false;
-  const auto known = facts->parameters.find(parameter.name);
+  const auto known = facts->parameters.find(parameter);
   return known != facts->parameters.end() && (known->second.size_bytes != 0 || !known->second.members.empty() ||
                                               !known->second.content.empty() || !known->second.object.empty());
 }
-
-}  // namespace
 
 std::optional<Growth> growth_for(const emulator::Fault& fault, const EmulatedLaunch& run, const GeneratedLaunch& launch,
                                  const flow::LaunchFacts* facts, uint64_t most_bytes) {
@@ -32,7 +32,7 @@ std::optional<Growth> growth_for(const emulator::Fault& fault, const EmulatedLau
       nearest = {parameter, buffer.offset, 0};
     }
   const uint64_t needed_bytes = fault.address - begin + fault.access_bytes;
-  if (!nearest || needed_bytes > most_bytes || has_fixed_size(launch.parameters[nearest->parameter], facts))
+  if (!nearest || needed_bytes > most_bytes || has_given_size(launch.parameters[nearest->parameter].name, facts))
     return std::nullopt;
   nearest->size_bytes = std::bit_ceil(needed_bytes);
   return nearest;
@@ -43,21 +43,30 @@ void grow(GeneratedLaunch& launch, const Growth& growth) {
     if (buffer.offset == growth.offset) resize(buffer, growth.size_bytes);
 }
 
+bool size(const ptx::Module& module, const ptx::Function& kernel, const flow::LaunchFacts* facts,
+          GeneratedLaunch& launch, uint64_t most_bytes, emulator::LaunchOptions options) {
+  options.checks = emulator::kCheckBounds;
+  options.max_faults = 1;
+  GeneratedLaunch roomy = launch;
+  for (unsigned growth = 0; growth < kMaxGrowths; ++growth) {
+    emulator::Device device;
+    const auto run = emulate(device, module, kernel, roomy, options);
+    if (!run) return false;
+    if (run->outcome.ok() || run->outcome.faults.front().kind == emulator::FaultKind::out_of_steps) {
+      launch = std::move(roomy);
+      return true;
+    }
+    const auto wanted = growth_for(run->outcome.faults.front(), *run, roomy, facts, most_bytes);
+    if (!wanted) return run->outcome.faults.front().kind != emulator::FaultKind::out_of_bounds;
+    grow(roomy, *wanted);
+  }
+  return false;
+}
+
 Result<GeneratedLaunch> generate_sized_launch(const ptx::Module& module, const ptx::Function& kernel,
                                               const flow::LaunchFacts* facts, unsigned variant, uint64_t most_bytes) {
   auto made = generate_launch(module, kernel, facts, variant);
-  if (!made) return made;
-  GeneratedLaunch roomy = *made;
-  for (unsigned growth = 0; growth < kMaxGrowths; ++growth) {
-    emulator::Device device;
-    const auto run = emulate(device, module, kernel, roomy,
-                             {.checks = emulator::kCheckBounds, .max_steps = kMaxSteps, .max_faults = 1});
-    if (!run) return made;
-    if (run->outcome.ok()) return roomy;
-    const auto wanted = growth_for(run->outcome.faults.front(), *run, roomy, facts, most_bytes);
-    if (!wanted) return made;
-    grow(roomy, *wanted);
-  }
+  if (made) size(module, kernel, facts, *made, most_bytes, {.max_steps = kMaxSteps});
   return made;
 }
 

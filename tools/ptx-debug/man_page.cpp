@@ -38,8 +38,9 @@ std::string man_page(const std::vector<VerbFlags>& verbs, const std::string& sum
   out += fmt::format(
       ".SH EXIT STATUS\nOf \\fBanalyze\\fR:\n"
       ".TP\n0\nscore at least 90\n.TP\n1\nscore 70 to 89: a high finding that is likely is enough\n"
-      ".TP\n2\nscore below 70, or below \\-\\-min\\-score: a high finding that is proved is enough; or a finding that "
-      "\\-\\-fail\\-on names\n"
+      ".TP\n2\nscore below 70, or below \\-\\-min\\-score: a high finding that is proved or observed is enough; or a "
+      "finding "
+      "that \\-\\-fail\\-on names\n"
       ".TP\n3\na critical finding\n.TP\n10\na text does not parse\n.TP\n11\na file cannot be read or written\n"
       ".TP\n64\nwrong usage\n"
       ".SH ENVIRONMENT\n.TP\nNO_COLOR\nnot empty: no colour, unless \\-\\-color says always\n"

@@ -30,6 +30,7 @@
 #include "tools/ptx-debug/config.hpp"
 #include "tools/ptx-debug/inputs.hpp"
 #include "tools/ptx-debug/name_pattern.hpp"
+#include "tools/ptx-debug/observe_kernels.hpp"
 #include "tools/ptx-debug/option_values.hpp"
 #include "tools/ptx-debug/outputs.hpp"
 #include "tools/ptx-debug/replay_findings.hpp"
@@ -61,6 +62,8 @@ struct Arguments {
   std::vector<std::string> launch;
   uint32_t assume_align_bytes = 0;
   bool release = false, differential = false, replay = false;
+  bool run = false, no_run = false;
+  double run_seconds = 0.5;
   std::string ptxas;
   std::vector<std::string> source_roots;
   bool verbose = false;
@@ -99,6 +102,7 @@ std::optional<std::string> fault(const Arguments& arguments) {
   if (auto what = unknown_word("--profile", arguments.profile, {"root-cause", "pattern"})) return what;
   if (auto what = unknown_word("--format", arguments.format, {"text", "json", "sarif", "github"})) return what;
   if (auto what = unknown_word("--color", arguments.colour, {"auto", "always", "never"})) return what;
+  if (arguments.run && arguments.no_run) return "--run and --no-run: give one of them";
   const std::vector<Output> outputs = outputs_of(arguments);
   for (const auto& [option, path] : outputs) {
     if (path == "-" && option != "--json")
@@ -267,6 +271,7 @@ int analyze_files(const Arguments& arguments) {
     };
   }
 
+  const RunChoice runs{arguments.no_run, arguments.run, arguments.run_seconds, arguments.launch};
   LaunchFileUse promises(launch);
   SourceFiles sources(arguments.source_roots);
   const auto source_line = [&](const std::string& ptx, const std::string& file, uint32_t line) {
@@ -285,6 +290,7 @@ int analyze_files(const Arguments& arguments) {
       [&](container::PtxImage image, const std::string&) {
         auto file = std::make_shared<report::FileAnalysis>(
             report::analyze(std::move(image.text), std::move(image.name), options, kPartKernels));
+        observe_kernels(*file, options, runs);
         if (arguments.replay) replay_findings(*file, options);
         // Only the HTML report draws the code.
         if (!page && file->is_last_part) report::release_statements(*file);
@@ -294,7 +300,10 @@ int analyze_files(const Arguments& arguments) {
         complain_of(promises.check_module(file->parsed.module));
         report::Suppressions suppressions(*file, *baseline, source_line);
         do {
-          if (arguments.replay && !file->is_first_part) replay_findings(*file, options);
+          if (!file->is_first_part) {
+            observe_kernels(*file, options, runs);
+            if (arguments.replay) replay_findings(*file, options);
+          }
           suppressions.settle(options);
           add(file);
         } while (report::next_part(*file, options, kPartKernels));
@@ -427,6 +436,14 @@ void add_analyze(CLI::App& app, Action& action) {
   verb.flag("--differential", arguments->differential,
             "run every kernel on generated inputs in several ways and compare the results (F084)");
   verb.flag("--replay", arguments->replay, "replay high and critical findings on the emulator");
+  verb.flag("--run", arguments->run,
+            "run every kernel on the emulator, on launches made up where no launch file gives grid and block");
+  verb.flag("--no-run", arguments->no_run, "run no kernel; default: run those whose grid and block --launch gives");
+  verb.option("--run-seconds", arguments->run_seconds,
+              "processor time of the runs of a kernel, in nominal seconds of 980,000 warp instructions (0.5); a text "
+              "gets 20 times as much")
+      .type_name("S")
+      .check(number(3600));
   verb.flag("-v,--verbose", arguments->verbose, "also print notes, and the verdict of every rule");
   verb.option(
           "--config", arguments->config,

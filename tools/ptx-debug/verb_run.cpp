@@ -17,6 +17,8 @@
 #include "runtime/driver/error_catalogue.hpp"
 #include "runtime/emulator/emulator.hpp"
 #include "runtime/launch/generated_bytes.hpp"
+#include "runtime/launch/launch_file.hpp"
+#include "runtime/launch/made_launch.hpp"
 #include "runtime/launch/outcome_json.hpp"
 #include "support/file.hpp"
 #include "support/plural.hpp"
@@ -41,7 +43,8 @@ constexpr int kFaultsExitCode = 3;
 struct RunOptions {
   std::string file, entry, grid = "1", block = "1", cluster = "1", checks = "standard", schedule = "in-order",
                            backend = "emulator", json, sarif;
-  std::vector<std::string> arguments, bindings;
+  std::vector<std::string> arguments, bindings, launch;
+  std::optional<uint64_t> made;
   uint32_t shared_bytes = 0;
   uint64_t max_steps = 0;
   uint64_t max_idle_steps = emulator::kDefaultIdleSteps;
@@ -127,12 +130,6 @@ struct RunReport {
   bool has_live_kernel = false;  // waiting for anything would hang
 };
 
-// The launch's arguments, and the address of each piece's buffer in device memory; 0 for a piece without one.
-struct PlacedArguments {
-  std::vector<emulator::Address> addresses;
-  std::vector<emulator::Argument> arguments;
-};
-
 // The value of a piece; `address` is that of its buffer, if it has one.
 Result<std::vector<std::byte>> piece_value(emulator::Device& device, const ArgumentSpec& piece,
                                            emulator::Address address, uint32_t address_bits) {
@@ -140,9 +137,9 @@ Result<std::vector<std::byte>> piece_value(emulator::Device& device, const Argum
   return piece.is_buffer ? address_value(address, address_bits / 8) : piece.bytes;
 }
 
-Result<PlacedArguments> place_arguments(const KernelRun& run, emulator::Device& device,
-                                        const emulator::Program& program) {
-  PlacedArguments placed;
+// An address for each piece of the arguments; 0 for one without a buffer.
+Result<PlacedLaunch> place_arguments(const KernelRun& run, emulator::Device& device, const emulator::Program& program) {
+  PlacedLaunch placed;
   auto& [addresses, arguments] = placed;
   const auto value_of = [&](const ArgumentSpec& piece) -> Result<std::vector<std::byte>> {
     emulator::Address& address = addresses.emplace_back(0);
@@ -177,7 +174,7 @@ Result<PlacedArguments> place_arguments(const KernelRun& run, emulator::Device& 
 }
 
 // Reads the buffers of all pieces after the launch, and the module variables that bindings initialised.
-Result<void> read_buffers(const KernelRun& run, const PlacedArguments& placed, const emulator::Device& device,
+Result<void> read_buffers(const KernelRun& run, const PlacedLaunch& placed, const emulator::Device& device,
                           const emulator::Program& program, RunReport& report) {
   for (size_t i = 0; i < run.arguments.size(); ++i) {
     const size_t binding = i - (run.arguments.size() - run.bindings.size());  // wraps around for parameters
@@ -195,8 +192,8 @@ Result<void> read_buffers(const KernelRun& run, const PlacedArguments& placed, c
 }
 
 Result<RunReport> run_emulated(const KernelRun& run, const RunSettings& settings, emulator::Device& device,
-                               const emulator::Program& program) {
-  const auto placed = place_arguments(run, device, program);
+                               const emulator::Program& program, const std::optional<GeneratedLaunch>& made) {
+  const auto placed = made ? place_launch(device, program, *made) : place_arguments(run, device, program);
   if (!placed) return tl::unexpected(placed.error());
   const auto outcome = emulator::launch(program, run.entry.name, run.shape, placed->arguments, settings.launch);
   if (!outcome) return tl::unexpected(outcome.error());
@@ -292,6 +289,36 @@ std::string wrong_count(const emulator::EntryInfo& entry, size_t count) {
                      entry.parameters.size(), expected);
 }
 
+// What is wrong with --made and --launch, or with other options beside them.
+std::optional<std::string> fault_of_made(const RunOptions& options, const KernelRun& run) {
+  if (!options.made) {
+    if (options.launch.empty()) return std::nullopt;
+    return "--launch: expected --made N beside it, which says what the launch file leaves open";
+  }
+  if (options.backend != "emulator") return "--made: runs on the emulator alone";
+  const Dim3 one;
+  const auto is_one = [&](const Dim3& dim) { return dim.x == one.x && dim.y == one.y && dim.z == one.z; };
+  if (!run.arguments.empty() || !is_one(run.shape.grid) || !is_one(run.shape.block) || !is_one(run.shape.cluster) ||
+      options.shared_bytes != 0)
+    return "--made: makes the launch; expected none of --arg, --bind, --grid, --block, --cluster, --shared beside it";
+  return std::nullopt;
+}
+
+Result<GeneratedLaunch> made_launch_of(const RunOptions& options, const KernelRun& run, const ptx::Module& module) {
+  rules::LaunchSet launch;
+  for (const std::string& path : options.launch)
+    if (const auto read = read_launch_file(path, launch); !read) return tl::unexpected(read.error());
+  const auto facts = launch.find(run.entry.name);
+  const auto kernel = std::ranges::find_if(module.functions, [&](const ptx::Function& each) {
+    return each.is_entry && each.has_body && each.name == run.entry.name;
+  });
+  auto made =
+      make_launch(module, *kernel, facts == launch.end() ? nullptr : &facts->second,
+                  static_cast<unsigned>(*options.made), options.max_steps != 0 ? options.max_steps : kMadeSteps);
+  if (!made) return tl::unexpected(made.error());
+  return std::move(made->launch);
+}
+
 int run_kernel(const RunOptions& options) {
   KernelRun run;
   RunSettings settings;
@@ -325,6 +352,7 @@ int run_kernel(const RunOptions& options) {
     needs.outputs.push_back(piece->output);
   }
   const bool on_gpu = options.backend == "cuda";
+  if (const auto what = fault_of_made(options, run)) return usage_error("run", *what);
   if (const auto code = begin_sandbox(options.sandbox, needs, {on_gpu ? "--backend cuda" : ""})) return *code;
   auto image = read_one_image(options.file);
   if (!image) return fail_reading(image.error());
@@ -351,11 +379,17 @@ int run_kernel(const RunOptions& options) {
   if (!entry) return usage_error("run", entry.error().message());
   run.entry = std::move(*entry);
 
-  if (const size_t count = run.arguments.size() - run.bindings.size(); count != run.entry.parameters.size())
+  std::optional<GeneratedLaunch> made;
+  if (options.made) {
+    auto launch = made_launch_of(options, run, program->module());
+    if (!launch) return usage_error("run", launch.error().message());
+    made = std::move(*launch);
+    run.shape = made->shape;
+  } else if (const size_t count = run.arguments.size() - run.bindings.size(); count != run.entry.parameters.size())
     return usage_error("run", wrong_count(run.entry, count));
   if (!on_gpu && settings.deadline_seconds > 0) request_stop_after(settings.deadline_seconds);
   const auto report =
-      on_gpu ? run_cuda(run, settings, program->module()) : run_emulated(run, settings, device, *program);
+      on_gpu ? run_cuda(run, settings, program->module()) : run_emulated(run, settings, device, *program, made);
   if (!report) {
     // A launch that does not fit is the caller's mistake; a driver that is missing or refuses is not.
     return on_gpu && !report.error().where.empty() ? fail_reading(report.error())
@@ -384,6 +418,15 @@ void add_run(CLI::App& app, Action& action) {
           "mapped:BYTES:OUT uninit:BYTES:OUT zero:BYTES hex:00ff; bytes:00ff struct:SPEC,SPEC,...; tex:LIST:FILE "
           "surf:LIST:FILE:OUT sampler:LIST, LIST such as 2d,8x8,f32x4,linear,wrap,normalised; tensor:LIST:FILE, LIST "
           "such as f16,64x64,box16x64,swizzle128")
+      .repeated();
+  verb.option("--made", options->made,
+              fmt::format("the launch that `analyze --run` makes up under this number, 0 to {}, in place of --arg, "
+                          "--grid, --block and the like",
+                          kMadeLaunches - 1))
+      .type_name("N")
+      .check(whole_number(kMadeLaunches - 1));
+  verb.option("--launch", options->launch, "with --made: a launch file, whose facts are kept")
+      .type_name("F")
       .repeated();
   verb.option("--bind", options->bindings,
               "NAME=SPEC: the .global or .const variable of that name holds these bytes, the .texref, .surfref or "

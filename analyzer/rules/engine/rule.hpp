@@ -19,9 +19,10 @@ namespace ptxkit::rules {
 enum class Verdict : uint8_t { survived, refuted, undecided, not_applicable };
 enum class Severity : uint8_t { info, low, medium, high, critical };
 
-// proved: holds on every run that reaches it, or has a concrete witness. likely: has a witness under a named
-// assumption. possible: neither; severity medium at most.
-enum class Tier : uint8_t { possible, likely, proved };
+// proved: holds on every run that reaches it, or has a concrete witness. observed: the emulator ran a launch that shows
+// it; what was made up of that launch is among the assumptions. likely: has a witness under a named assumption.
+// possible: none of these; severity medium at most.
+enum class Tier : uint8_t { possible, likely, observed, proved };
 
 // One row of the catalogue, rules/rules.def.
 struct RuleInfo {
@@ -72,6 +73,17 @@ struct Finding {
   std::string remedy;            // "load bytes, or read the aligned words and funnel-shift"
   std::string evidence;          // evidence that decided the site; empty where none was needed
   std::optional<Replay> replay;  // set where a replay was requested
+  std::string command;           // of an observed finding: the shell command that runs the launch again
+};
+
+// What running a kernel says besides its findings (runtime/launch/observe.hpp).
+struct ObservedRun {
+  std::string not_run;  // why no launch was run; the other fields are then unset
+  unsigned launch_count = 0;
+  uint32_t instruction_count = 0, executed_count = 0;  // of the kernel itself, without its callees
+  std::vector<uint32_t> unexecuted_lines;              // of the PTX, rising
+  // Whether other contents of the buffers gave other outputs. `unknown`: the contents are given, or a run was cut off.
+  enum class Outputs : uint8_t { unknown, none_written, follow_inputs, ignore_inputs } outputs = Outputs::unknown;
 };
 
 struct RuleResult {

@@ -13,7 +13,7 @@ from ptxkit import debug
 
 MOST_LAUNCHES = 8  # different launches of one text that are analysed
 SEVERITIES = ("info", "low", "medium", "high", "critical")
-TIERS = ("possible", "likely", "proved")
+TIERS = ("possible", "likely", "observed", "proved")
 
 
 @dataclass(frozen=True)

@@ -30,7 +30,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         nargs="?",
         const="high:likely",
         help="analyze each kernel that a test compiles, with the facts of its launches; findings of at least LEVEL "
-        "fail the test: critical, high, medium, low or info, with :proved or :likely behind it (default high:likely)",
+        "fail the test: critical, high, medium, low or info, with :proved, :observed or :likely behind it (default high:likely)",
     )
     add("--ptx-debug-select", metavar="RULES", help="run only these rules: ids or names, separated by commas")
     add("--ptx-debug-ignore", metavar="RULES", help="leave these rules out")
@@ -48,7 +48,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 def _level(text: str) -> Tuple[str, str]:
     severity, _, tier = text.partition(":")
-    if severity not in LEVELS or tier not in ("", "possible", "likely", "proved"):
+    if severity not in LEVELS or tier not in ("", "possible", "likely", "observed", "proved"):
         raise pytest.UsageError(
             f"--ptx-debug: expected a level such as critical, high or medium:proved, found '{text}' "
             "(a path behind the option is taken as its level: write --ptx-debug=high)"

@@ -43,7 +43,7 @@ TEST(FailOn, unknown_words_are_refused_with_what_was_expected) {
   EXPECT_EQ(FailOn::read("hihg").error().what,
             "expected critical, high, medium, low, info, none, found 'hihg'; did you mean 'high'?");
   EXPECT_EQ(FailOn::read("high:prooved").error().what,
-            "expected proved, likely, possible, found 'prooved'; did you mean 'proved'?");
+            "expected proved, observed, likely, possible, found 'prooved'; did you mean 'proved'?");
   EXPECT_EQ(FailOn::read("none:proved").error().what,
             "expected critical, high, medium, low, info, none, found 'none:proved'");
   EXPECT_FALSE(FailOn::read(""));
