@@ -54,8 +54,6 @@ bool takes_lock(const Access& access) {
   return access.atomic == AtomicOperation::compare_and_swap || access.atomic == AtomicOperation::exchange;
 }
 
-bool is_global(const Access& access) { return access.space == Space::global || access.space == Space::generic; }
-
 // The plain global store that may still be on its way when control comes to `flag`: the last one on a way without a
 // fence of `wanted` or wider. Walks backwards.
 ptx::InstructionId unfenced_store(Context& context, const Flag& flag, Scope wanted) {

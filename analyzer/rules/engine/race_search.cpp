@@ -87,7 +87,6 @@ class RaceSearch {
   std::set<flow::Edge> closed_edges(const RacingAccess& a, const RacingAccess& b);
 
   bool is_examined(const Access& a, const Access& b) const;
-  void leave_undecided_across_blocks(const std::vector<size_t>& members);
   bool judge_pairs(const std::map<ObjectKey, std::vector<size_t>>& groups);
   bool is_any_examined() const;
   std::string nothing_examined() const;
@@ -371,18 +370,13 @@ bool RaceSearch::judge_iteration(size_t first, size_t second, LoopIteration firs
   const bool certain = analyses_->shape().is_exact && x.unknown_uniform.empty() && y.unknown_uniform.empty() &&
                        !x.is_bounded && !y.is_bounded && !has_volatile && same_iteration && !a.may_wrap &&
                        !b.may_wrap && first_moment.inner == flow::kNone && second_moment.inner == flow::kNone;
-  auto verb = [](const RacingAccess& shared) {
-    return shared.access.kind == AccessKind::load    ? "reads"
-           : shared.access.kind == AccessKind::store ? "writes"
-                                                     : "updates atomically";
-  };
   Finding finding = finding_at(
       *context_, a.access.instruction,
       pairs_ == RacePairs::shared || (pairs_ == RacePairs::global && certain) ? Severity::high : Severity::medium,
       certain ? Tier::proved : Tier::likely,
       fmt::format("thread ({}, {}, {}) {} what thread ({}, {}, {}) {} in line {}, with no {} between", one.tid[0],
-                  one.tid[1], one.tid[2], verb(a), other.tid[0], other.tid[1], other.tid[2], verb(b),
-                  line_of(*context_, b.access.instruction),
+                  one.tid[1], one.tid[2], verb_of(a.access), other.tid[0], other.tid[1], other.tid[2],
+                  verb_of(b.access), line_of(*context_, b.access.instruction),
                   pairs_ == RacePairs::lockstep ? "bar.warp.sync" : "barrier"),
       warp_level ? "put bar.warp.sync or bar.sync between the two accesses" : "put bar.sync between the two accesses");
   Witness witness;
@@ -490,25 +484,6 @@ void RaceSearch::judge_two_rows(std::map<ObjectKey, std::vector<size_t>> groups)
   judge_pairs(groups);
 }
 
-// A barrier orders the threads of one block only, and which blocks run at a time the text does not say.
-void RaceSearch::leave_undecided_across_blocks(const std::vector<size_t>& members) {
-  const uint32_t* grid = analyses_->shape().grid;
-  if (grid[0] == 1 && grid[1] == 1 && grid[2] == 1) return;
-  for (const size_t first : members)
-    for (const size_t second : members) {
-      const RacingAccess &a = accesses_[first], &b = accesses_[second];
-      if (a.access.kind != AccessKind::atomic || !b.access.is_plain ||
-          !may_overlap(analyses_->forms(), a.form, a.access.extent_bytes, b.form, b.access.extent_bytes))
-        continue;
-      open_ = fmt::format(
-          "line {} reaches {} atomically and line {} plainly, and other blocks may run at that time; a "
-          "launch file with a grid of one block says that none do",
-          line_of(*context_, a.access.instruction), analyses_->domain().describe(a.form.base),
-          line_of(*context_, b.access.instruction));
-      return;
-    }
-}
-
 bool RaceSearch::is_any_examined() const {
   const auto any_access = [&](auto&& is) {
     return std::any_of(accesses_.begin(), accesses_.end(), [&](const RacingAccess& each) { return is(each.access); });
@@ -589,8 +564,6 @@ RuleResult RaceSearch::run() {
     open_ = "some shared addresses are bare numbers, others are into variables";
 
   const bool is_complete = judge_pairs(groups);
-  for (const auto& [key, members] : groups)
-    if (pairs_ == RacePairs::mixed && key.first && open_.empty()) leave_undecided_across_blocks(members);
   if (is_complete && findings_.empty()) judge_two_rows(groups);
   std::stable_sort(findings_.begin(), findings_.end(),
                    [](const Finding& x, const Finding& y) { return x.instruction < y.instruction; });
@@ -601,6 +574,10 @@ RuleResult RaceSearch::run() {
 }
 
 }  // namespace
+
+std::string_view verb_of(const Access& access) {
+  return access.kind == AccessKind::load ? "reads" : access.kind == AccessKind::store ? "writes" : "updates atomically";
+}
 
 RuleResult search_races(Context& context, RacePairs pairs) { return RaceSearch(context, pairs).run(); }
 

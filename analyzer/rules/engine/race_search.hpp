@@ -1,6 +1,10 @@
 // Searches for two threads of one CTA that touch the same byte, one of them writing, in one barrier interval.
 #pragma once
 
+#include <cstdint>
+#include <string_view>
+
+#include "analyzer/ptx/facts.hpp"
 #include "analyzer/rules/engine/context.hpp"
 #include "analyzer/rules/engine/rule.hpp"
 
@@ -15,5 +19,11 @@ enum class RacePairs : uint8_t {
 };
 
 RuleResult search_races(Context& context, RacePairs pairs);
+
+// The same for threads of two blocks, of the pairs in global memory: `global`, or `mixed`.
+RuleResult search_block_races(Context& context, RacePairs pairs);
+
+// What a thread does, for a message: reads, writes, or updates atomically.
+std::string_view verb_of(const ptx::Access& access);
 
 }  // namespace ptxkit::rules

@@ -34,6 +34,11 @@ inline std::optional<uint64_t> constant_at(Context& context, uint32_t pool_index
   return fact.low;
 }
 
+// Whether an access may go to global memory, as far as its state space tells.
+inline bool is_global(const ptx::Access& access) {
+  return access.space == ptx::Space::global || access.space == ptx::Space::generic;
+}
+
 // The variable that an access surely goes to; kNone where it is not known.
 inline ptx::VariableId object_of(Context& context, const ptx::Access& access) {
   const flow::Base& base = context.analyses().domain().base(context.analyses().forms().address(access).base);

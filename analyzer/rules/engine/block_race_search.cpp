@@ -1,9 +1,5 @@
-// F102: two threads touch the same byte of global memory, one of them writing, with no order between them.
-//
-// Threads of one block are compared as those of F036 are: within one barrier interval. Nothing orders threads of two
-// blocks but atomics and flags; a kernel that waits for another block in a loop is left undecided. Where the grid is
-// not known, two blocks are assumed for each dimension of %ctaid that the kernel reads; a kernel that reads none is for
-// one block.
+// Nothing orders threads of two blocks but atomics and flags. Where the grid is not known, two blocks are assumed for
+// each dimension of %ctaid that the kernel reads; a kernel that reads none is for one block.
 #include <algorithm>
 #include <array>
 #include <map>
@@ -12,7 +8,6 @@
 
 #include <fmt/format.h>
 
-#include "analyzer/rules/all.hpp"
 #include "analyzer/rules/engine/footprint.hpp"
 #include "analyzer/rules/engine/race_search.hpp"
 #include "analyzer/rules/engine/result.hpp"
@@ -35,26 +30,6 @@ namespace {
 constexpr uint32_t kSmallBlock = 64, kEdgeThreads = 16;
 constexpr size_t kMaxComparisons = 6'400'000;  // pair and thread
 constexpr uint32_t kAssumedThreads = 256;      // of a block whose shape is not known, in x
-
-bool is_global(const Access& access) { return access.space == Space::global || access.space == Space::generic; }
-
-// The line at which the kernel waits for another thread or leaves what the rule follows; kNone if there is none.
-ptx::InstructionId other_order(Context& context) {
-  Analyses& analyses = context.analyses();
-  for (const Access& access : analyses.accesses())
-    if (access.kind != AccessKind::store && !access.is_plain && is_global(access) &&
-        analyses.loops().innermost(analyses.graph().block_of(access.instruction)) != flow::kNone &&
-        decides_branch(context, access.instruction, true))
-      return access.instruction;
-  ptx::InstructionId found = ptx::kNone;
-  for_each_instruction(context, [&](ptx::InstructionId id, const ptx::Instruction& instruction) {
-    const bool is_cluster =
-        instruction.op == Op::barrier &&
-        ptx::facts_of(context.function(), instruction).barrier.level == ptx::Barrier::Level::cluster;
-    if (found == ptx::kNone && (instruction.op == Op::call || is_cluster)) found = id;
-  });
-  return found;
-}
 
 // What is the same for all threads of the grid.
 class GridSameness : public Sameness {
@@ -112,8 +87,12 @@ class GridSameness : public Sameness {
 
 class BlockRaceSearch {
  public:
-  explicit BlockRaceSearch(Context& context)
-      : context_(&context), analyses_(&context.analyses()), sameness_(context), footprints_(*analyses_, accesses_) {}
+  BlockRaceSearch(Context& context, RacePairs pairs)
+      : context_(&context),
+        analyses_(&context.analyses()),
+        pairs_(pairs),
+        sameness_(context),
+        footprints_(*analyses_, accesses_) {}
 
   RuleResult run();
 
@@ -125,6 +104,7 @@ class BlockRaceSearch {
   bool is_decided_by_memory(const RacingAccess& access) const;
   bool changes_in_loop(const RacingAccess& access) const;
   bool is_exclusive(const RacingAccess& a, const RacingAccess& b) const;
+  bool is_examined(const Access& a, const Access& b) const;
   bool may_differ(const RacingAccess& one, const RacingAccess& other, const std::pair<Place, Place>& places);
   Outcome compare(size_t first, size_t second);
   void report(const RacingAccess& a, const RacingAccess& b, const std::pair<Place, Place>& places, bool is_likely);
@@ -132,6 +112,7 @@ class BlockRaceSearch {
 
   Context* context_;
   Analyses* analyses_;
+  RacePairs pairs_;  // global or mixed
   GridSameness sameness_;
   std::vector<RacingAccess> accesses_;
   std::vector<bool> decided_by_memory_;  // per access
@@ -148,7 +129,8 @@ bool BlockRaceSearch::choose_threads() {
   uint32_t grid[3];
   std::vector<std::array<uint32_t, 3>> blocks{{0, 0, 0}};
   for (unsigned d = 0; d < 3; ++d) {
-    const bool is_read = reads_special(function, SpecialRegister::ctaid, d);
+    // Atomics in global memory are for several blocks.
+    const bool is_read = reads_special(function, SpecialRegister::ctaid, d) || (pairs_ == RacePairs::mixed && d == 0);
     grid[d] = shape.grid[d] ? shape.grid[d] : is_read ? 2 : 1;
     if (!shape.grid[d] || grid[d] > 2) is_whole_grid_ = false;
     if (grid[d] == 1) continue;
@@ -200,9 +182,10 @@ bool BlockRaceSearch::is_decided_by_memory(const RacingAccess& access) const {
 
 void BlockRaceSearch::collect() {
   flow::Forms& forms = analyses_->forms();
-  std::set<flow::BaseId> stored;
+  std::set<flow::BaseId> examined;
   for (const Access& access : analyses_->accesses())
-    if (is_global(access) && access.kind == AccessKind::store) stored.insert(forms.address(access).base);
+    if (is_global(access) && access.kind == (pairs_ == RacePairs::mixed ? AccessKind::atomic : AccessKind::store))
+      examined.insert(forms.address(access).base);
   for (const Access& access : analyses_->accesses()) {
     if (!is_global(access)) continue;
     const flow::BaseId id = forms.address(access).base;
@@ -221,7 +204,8 @@ void BlockRaceSearch::collect() {
                             line_of(*context_, access.instruction));
       continue;
     }
-    if (!stored.contains(id) || !access.is_plain || access.is_read_only) continue;
+    const bool is_atomic = pairs_ == RacePairs::mixed && access.kind == AccessKind::atomic;
+    if (!examined.contains(id) || (!access.is_plain && !is_atomic) || access.is_read_only) continue;
     decided_by_memory_.push_back(is_decided_by_memory(each));
     accesses_.push_back(std::move(each));
   }
@@ -275,8 +259,15 @@ bool BlockRaceSearch::may_differ(const RacingAccess& one, const RacingAccess& ot
   return is_of_block(one) || is_of_block(other);
 }
 
+bool BlockRaceSearch::is_examined(const Access& a, const Access& b) const {
+  if (pairs_ == RacePairs::mixed) return (a.kind == AccessKind::atomic) != (b.kind == AccessKind::atomic);
+  return a.kind != AccessKind::load || b.kind != AccessKind::load;
+}
+
 BlockRaceSearch::Outcome BlockRaceSearch::compare(size_t first, size_t second) {
   const RacingAccess &a = accesses_[first], &b = accesses_[second];
+  if (!may_overlap(analyses_->forms(), a.form, a.access.extent_bytes, b.form, b.access.extent_bytes))
+    return Outcome::apart;
   if (are_digits_apart(*context_, a, b, SpecialRegister::ctaid, sameness_) || is_exclusive(a, b)) return Outcome::apart;
   bool is_apart = is_whole_grid_ && !changes_in_loop(a) && !changes_in_loop(b);
   const auto moments = [&](const RacingAccess& access) {
@@ -307,6 +298,15 @@ BlockRaceSearch::Outcome BlockRaceSearch::compare(size_t first, size_t second) {
         return of.access.kind == AccessKind::load && !footprints_.uses_value(*context_, of, moment, place.thread);
       };
       if (is_idle(a, one, found.sure->first) || is_idle(b, other, found.sure->second)) continue;
+      const uint32_t* const grid = analyses_->shape().grid;
+      if (pairs_ == RacePairs::mixed && !(grid[0] && grid[1] && grid[2])) {
+        open_ = fmt::format(
+            "line {} and line {} reach the same bytes of {}, one atomically and one plainly, in two blocks; a launch "
+            "file with a grid of one block says that there are no two",
+            line_of(*context_, a.access.instruction), line_of(*context_, b.access.instruction),
+            analyses_->domain().describe(a.form.base));
+        return Outcome::open;
+      }
       report(a, b, *found.sure,
              !is_first || a.may_wrap || b.may_wrap || x.is_bounded || y.is_bounded || !x.unknown_uniform.empty() ||
                  !y.unknown_uniform.empty());
@@ -321,17 +321,19 @@ void BlockRaceSearch::report(const RacingAccess& a, const RacingAccess& b, const
   const flow::LaunchShape& shape = analyses_->shape();
   const bool is_launch_known = shape.is_exact && shape.grid[0] && shape.grid[1] && shape.grid[2];
   const flow::Thread &one = thread(places.first), &other = thread(places.second);
-  const auto verb = [](const RacingAccess& of) { return of.access.kind == AccessKind::load ? "reads" : "writes"; };
   const auto name = [](const flow::Thread& of) {
     return fmt::format("thread ({}, {}, {}) of block ({}, {}, {})", of.tid[0], of.tid[1], of.tid[2], of.ctaid[0],
                        of.ctaid[1], of.ctaid[2]);
   };
-  Finding finding =
-      finding_at(*context_, a.access.instruction, is_launch_known ? Severity::high : Severity::medium,
-                 is_launch_known && !is_likely ? Tier::proved : Tier::likely,
-                 fmt::format("{} {} what {} {} in line {}, and nothing orders the two blocks", name(one), verb(a),
-                             name(other), verb(b), line_of(*context_, b.access.instruction)),
-                 "give each block memory of its own, use atomics, or put the second access into another launch");
+  Finding finding = finding_at(
+      *context_, a.access.instruction,
+      is_launch_known && pairs_ == RacePairs::global ? Severity::high : Severity::medium,
+      is_launch_known && !is_likely ? Tier::proved : Tier::likely,
+      fmt::format("{} {} what {} {} in line {}, and nothing orders the two blocks", name(one), verb_of(a.access),
+                  name(other), verb_of(b.access), line_of(*context_, b.access.instruction)),
+      pairs_ == RacePairs::mixed
+          ? "make the plain access atomic too, or put one of the two into another launch"
+          : "give each block memory of its own, use atomics, or put the second access into another launch");
   Witness witness;
   for (unsigned d = 0; d < 3; ++d) {
     witness.tid[d] = one.tid[d];
@@ -353,15 +355,14 @@ void BlockRaceSearch::report(const RacingAccess& a, const RacingAccess& b, const
 
 RuleResult BlockRaceSearch::run() {
   collect();
-  if (accesses_.empty() && open_.empty())
-    return not_applicable("the kernel stores to no global object that several threads share");
+  if (accesses_.empty() && open_.empty()) return not_applicable("no global object is reached that way");
   if (!choose_threads()) return survived("there is one block, as far as the kernel or a launch file tells");
   size_t comparisons = 0;
   for (size_t i = 0; i < accesses_.size(); ++i)
     for (size_t j = i; j < accesses_.size(); ++j) {
       const RacingAccess &a = accesses_[i], &b = accesses_[j];
       if (a.form.base != b.form.base) continue;
-      if (a.access.kind == AccessKind::load && b.access.kind == AccessKind::load) continue;
+      if (!is_examined(a.access, b.access)) continue;
       comparisons += footprints_.threads().size();
       if (comparisons > kMaxComparisons)
         return findings_.empty() ? undecided("not decided: budget: too many pairs of global accesses")
@@ -378,16 +379,6 @@ RuleResult BlockRaceSearch::run() {
 
 }  // namespace
 
-RuleResult global_race(Context& context) {
-  const ptx::InstructionId order = other_order(context);
-  if (order != ptx::kNone)
-    return undecided(
-        fmt::format("the order that line {} makes between threads is not followed", line_of(context, order)));
-  RuleResult within = search_races(context, RacePairs::global);
-  if (within.verdict == Verdict::refuted) return within;
-  RuleResult between = BlockRaceSearch(context).run();
-  if (between.verdict == Verdict::refuted || within.verdict == Verdict::survived) return between;
-  return within.verdict == Verdict::not_applicable ? between : within;
-}
+RuleResult search_block_races(Context& context, RacePairs pairs) { return BlockRaceSearch(context, pairs).run(); }
 
 }  // namespace ptxkit::rules
