@@ -253,8 +253,9 @@ const std::vector<RaceSearch::TestedEdge>& RaceSearch::tested_edges() {
   return *tested_edges_;
 }
 
-// Edges that nobody takes who gets to both: what is the same for all threads and all the time was tested before one of
-// the two, and a branch tests it again. `ntid.x > 32` and the signed `ntid.x < 33` do not hold together.
+// Edges that no thread takes that reaches both accesses: a number that is the same for all threads all the time was
+// tested before one of the two, and a branch tests it again. `ntid.x > 32` and the signed `ntid.x < 33` do not hold
+// together.
 std::set<flow::Edge> RaceSearch::closed_edges(const RacingAccess& a, const RacingAccess& b) {
   const flow::Ssa& ssa = analyses_->ssa();
   const flow::Domain& domain = analyses_->domain();
