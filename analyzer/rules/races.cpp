@@ -37,6 +37,8 @@ ptx::InstructionId other_order(Context& context) {
 RuleResult search_both(Context& context, RacePairs pairs) {
   RuleResult within = search_races(context, pairs);
   if (within.verdict == Verdict::refuted) return within;
+  // The kernel has no such atomics, or is for one thread.
+  if (within.verdict == Verdict::not_applicable && pairs == RacePairs::mixed) return within;
   RuleResult between = search_block_races(context, pairs);
   const ptx::InstructionId order = other_order(context);
   if (between.verdict == Verdict::refuted && order != ptx::kNone)

@@ -81,7 +81,7 @@ struct ObservedRun {
   std::string not_run;  // why no launch was run; the other fields are then unset
   unsigned launch_count = 0;
   uint32_t instruction_count = 0, executed_count = 0;  // of the kernel itself, without its callees
-  std::vector<uint32_t> unexecuted_lines;              // of the PTX, rising
+  std::vector<uint32_t> unexecuted_lines{};            // of the PTX, rising
   // Whether other contents of the buffers gave other outputs. `unknown`: the contents are given, or a run was cut off.
   enum class Outputs : uint8_t { unknown, none_written, follow_inputs, ignore_inputs } outputs = Outputs::unknown;
 };

@@ -316,7 +316,7 @@ class Decompression(_Batch):
                     listed = list(sizes) if isinstance(items, (list, tuple, Compression)) else [sizes]
                     capacities = [_codec.whole_number(size, "sizes") for size in listed]
                 else:
-                    capacities = self._claims(sources) if claims is None else claims
+                    capacities = list(self._claims(sources) if claims is None else claims)
                 _same(self._count, capacities, "sizes")
                 wrong = [size for size in capacities if not 0 <= size <= _LARGEST_RAW]
                 if wrong:
