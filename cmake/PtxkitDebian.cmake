@@ -63,7 +63,7 @@ ptxkit_debian_package(development libptxkit-dev libdevel
 include(CPack)
 # CPack makes folders and members of archives by the umask.
 add_custom_target(packages COMMAND sh -c "umask 022 && exec \"$0\"" ${CMAKE_CPACK_COMMAND} WORKING_DIRECTORY ${CMAKE_BINARY_DIR} USES_TERMINAL VERBATIM)
-add_dependencies(packages ${exported_targets} ptxkit_shared ptxkit_archive ptx-debug ptx-pack ptx-debug-pages)
+add_dependencies(packages ${exported_targets} ptxkit_shared ptxkit_archive ptx-debug ptx-pack program-pages)
 if(TARGET ptx-pack-mpi)
   add_dependencies(packages ptx-pack-mpi)
 endif()

@@ -51,13 +51,15 @@ if(TARGET ptx-pack-mpi)
   install(TARGETS ptx-pack-mpi RUNTIME COMPONENT mpi)
 endif()
 
-# What ptx-debug prints about itself: its manual page, and completion where each shell looks for it.
+# What the programs print about themselves: manual pages, and completion of ptx-debug where each shell looks for it.
 set(pages ${CMAKE_BINARY_DIR}/pages)
 file(MAKE_DIRECTORY ${pages})
 add_custom_command(OUTPUT ${pages}/ptx-debug.1.gz COMMAND ptx-debug man > ${pages}/ptx-debug.1
   COMMAND gzip -9nf ${pages}/ptx-debug.1 DEPENDS ptx-debug VERBATIM)
-set(page_files ${pages}/ptx-debug.1.gz)
-install(FILES ${pages}/ptx-debug.1.gz DESTINATION ${CMAKE_INSTALL_MANDIR}/man1 COMPONENT programs)
+add_custom_command(OUTPUT ${pages}/ptx-pack.1.gz COMMAND ptx-pack --man > ${pages}/ptx-pack.1
+  COMMAND gzip -9nf ${pages}/ptx-pack.1 DEPENDS ptx-pack VERBATIM)
+set(page_files ${pages}/ptx-debug.1.gz ${pages}/ptx-pack.1.gz)
+install(FILES ${page_files} DESTINATION ${CMAKE_INSTALL_MANDIR}/man1 COMPONENT programs)
 foreach(place bash:bash-completion/completions/ptx-debug zsh:zsh/vendor-completions/_ptx-debug
     fish:fish/vendor_completions.d/ptx-debug.fish)
   string(REGEX MATCH "^(.*):(.*)/(.*)$" match ${place})
@@ -67,5 +69,5 @@ foreach(place bash:bash-completion/completions/ptx-debug zsh:zsh/vendor-completi
   list(APPEND page_files ${file})
   install(FILES ${file} DESTINATION ${CMAKE_INSTALL_DATAROOTDIR}/${CMAKE_MATCH_2} COMPONENT programs)
 endforeach()
-add_custom_target(ptx-debug-pages ALL DEPENDS ${page_files})
+add_custom_target(program-pages ALL DEPENDS ${page_files})
 include(PtxkitDebian)

@@ -22,6 +22,7 @@ for codec in lz4 lzr bbw; do
 done
 ptx-pack --backend emulator -c "$input"/LICENSE | ptx-pack -d -c | cmp - "$input"/LICENSE
 gzip -dc /usr/share/man/man1/ptx-debug.1.gz | grep -q '^.SH VERBS'
+gzip -dc /usr/share/man/man1/ptx-pack.1.gz | grep -q '^.SH OPTIONS'
 for file in bash-completion/completions/ptx-debug zsh/vendor-completions/_ptx-debug fish/vendor_completions.d/ptx-debug.fish; do
   [ -s /usr/share/$file ]
 done

@@ -306,9 +306,13 @@ section_errors() {
   expect 2 "$pack" --memroy 64M input; says "unknown option '--memroy'; did you mean '--memory'?"
   expect 2 "$pack" -o "" input; says "-o: expected a file, found ''"
   local printing
-  for printing in --help --version --list-codecs; do
+  for printing in --help --version --man --list-codecs; do
     [ -w /dev/full ] || break
     "$pack" $printing >/dev/full 2>err && fail "$printing wrote nothing and says it did"; says "cannot write"
+  done
+  local option
+  for option in $("$pack" --help | grep -oE '^  (-[A-Za-z0-9],)?--[a-z-]+' | grep -oE -- '--[a-z-]+'); do
+    "$pack" --man | sed 's/\\-/-/g' | grep -qF "\fB$option\fR" || fail "the manual page lacks $option"
   done
   expect 2 "$pack" --best input; says "--best is refused: -3 is the highest level"
   expect 2 "$pack" -3 -BD input; says "-3 and -BD exclude each other: the high-ratio encoder has no linked blocks"

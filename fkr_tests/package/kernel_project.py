@@ -159,8 +159,8 @@ with tempfile.TemporaryDirectory() as scratch:
         run(CMAKE, "--install", BUILD, "--prefix", str(prefix), "--component", component)
     os.environ["PATH"] = f"{prefix}/bin:{os.environ['PATH']}"
     os.environ["CMAKE_GENERATOR"] = "Ninja"
-    for page in ("man/man1/ptx-debug.1.gz", "bash-completion/completions/ptx-debug", "zsh/vendor-completions/_ptx-debug",
-                 "fish/vendor_completions.d/ptx-debug.fish", "doc/ptxkit/examples/kernel_tests/saxpy.ptx"):
+    for page in ("man/man1/ptx-debug.1.gz", "man/man1/ptx-pack.1.gz", "bash-completion/completions/ptx-debug",
+                 "zsh/vendor-completions/_ptx-debug", "fish/vendor_completions.d/ptx-debug.fish", "doc/ptxkit/examples/kernel_tests/saxpy.ptx"):
         require((prefix / "share" / page).is_file() and (prefix / "share" / page).stat().st_size > 100, f"{page} is not installed")
     if not wrong:
         for name in ("work", "consumer"):

@@ -1,29 +1,11 @@
-// man(7): a line that begins with '.' or ''' is a request, '\' begins an escape, and a plain '-' is a hyphen.
 #include <fmt/format.h>
 
 #include "analyzer/analyze/identity.hpp"
+#include "support/roff.hpp"
 #include "tools/ptx-debug/config.hpp"
 #include "tools/ptx-debug/flag_tree.hpp"
 
 namespace ptxkit::tools {
-namespace {
-
-std::string roff(std::string_view text) {
-  std::string out = text.starts_with('.') || text.starts_with('\'') ? "\\&" : "";
-  for (const char c : text) out += c == '\\' ? "\\e" : c == '-' ? "\\-" : std::string(1, c);
-  return out;
-}
-
-std::string option_page(const Flag& flag) {
-  std::string names;
-  for (const std::string& name : flag.names)
-    names += fmt::format("{}\\fB{}\\fR", names.empty() ? "" : ", ", roff(name));
-  if (!flag.value.empty()) names += fmt::format(" \\fI{}\\fR", roff(flag.value));
-  return fmt::format(".TP\n{}\n{}\n", names, roff(flag.help));
-}
-
-}  // namespace
-
 std::string man_page(const std::vector<VerbFlags>& verbs, const std::string& summary) {
   std::string out = fmt::format(
       ".TH PTX\\-DEBUG 1 \"\" \"ptxkit {}\" \"User Commands\"\n.SH NAME\nptx\\-debug \\- {}\n.SH SYNOPSIS\n"
@@ -33,7 +15,7 @@ std::string man_page(const std::vector<VerbFlags>& verbs, const std::string& sum
     out += fmt::format(".SS {}", verb.name);
     for (const Flag& flag : verb.operands) out += " " + roff(flag.names.front());
     out += "\n" + roff(verb.help) + "\n";
-    for (const Flag& flag : verb.options) out += option_page(flag);
+    for (const Flag& flag : verb.options) out += roff_option(flag.names, flag.value, flag.help);
   }
   out += fmt::format(
       ".SH EXIT STATUS\nOf \\fBanalyze\\fR:\n"

@@ -18,6 +18,7 @@
 #include "support/printable.hpp"
 #include "support/program.hpp"
 #include "support/suggest.hpp"
+#include "tools/ptx-pack/man_page.hpp"
 
 namespace ptxkit::pack {
 namespace {
@@ -112,6 +113,8 @@ std::optional<std::vector<int>> parse_devices(std::string_view text) {
 
 // --list-codecs, which needs nothing else on the command line.
 struct CodecsAsked {};
+// --man: likewise.
+struct ManPageAsked {};
 
 std::vector<std::string_view> names_of_fast_codecs() {
   std::vector<std::string_view> names;
@@ -213,6 +216,7 @@ std::variant<Options, ExitCode> parse_options(int argc, char** argv, const Progr
   auto* trial_option = app.add_flag("--trial{ratio}", trial,
                                     "code a sample of each input with every codec, and take the one that makes it "
                                     "smallest; --trial=speed: the fastest one");
+  app.add_flag_callback("--man", [] { throw ManPageAsked(); }, "print this program's manual page, for man(1)");
   app.add_flag_callback("--list-codecs", [] { throw CodecsAsked(); }, "name, file type and parts of every codec");
   app.add_flag("--seekable", options.seekable,
                "of zstd: frames of 512 KiB and a table of them, for --range, in place of one frame");
@@ -247,6 +251,9 @@ std::variant<Options, ExitCode> parse_options(int argc, char** argv, const Progr
     app.parse(argc, argv);
   } catch (const CodecsAsked&) {
     std::cout << codec_table();
+    return flushed(program.name);
+  } catch (const ManPageAsked&) {
+    std::cout << man_page(app, program.name, PTXKIT_VERSION);
     return flushed(program.name);
   } catch (const CLI::Success& success) {  // --help, --version
     app.exit(success);
