@@ -17,7 +17,7 @@ PACKAGE = pathlib.Path(__file__).parent.parent.parent / "tools" / "python"
 PROJECT = """
 cmake_minimum_required(VERSION 3.22)
 project(built NONE)
-foreach(target ptxkit_shared ptx-debug ptx-pack ptx-debug-pages)
+foreach(target ptxkit_shared ptx-debug ptx-pack program-pages)
   add_custom_target(${target})
 endforeach()
 install(FILES libptxkit.so.0.1.0 libptxkit.so.1 DESTINATION ${CMAKE_INSTALL_LIBDIR} COMPONENT library)
