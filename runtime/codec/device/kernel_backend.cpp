@@ -3,8 +3,9 @@
 // waits for more than the oldest slice.
 //
 // Items to compress lie at a fixed stride (kernels/abi.hpp), items to decompress back to back. Items that already lie
-// so in page-locked memory are copied directly; others are gathered into staging memory and scattered from it. After
-// the kernel of a compression has finished, its output sizes are known and only the used bytes are copied down.
+// so in page-locked memory are copied directly, items to decompress also with gaps between them; others are gathered
+// into staging memory and scattered from it. After the kernel of a compression has finished, its output sizes are known
+// and only the used bytes are copied down.
 #include "runtime/codec/device/kernel_backend.hpp"
 
 #include <algorithm>
@@ -83,6 +84,40 @@ constexpr size_t kRegionRoundingBytes = 8 * 256;
 
 // One more run of rows costs about as much as copying this many bytes.
 constexpr size_t kRunBytes = 64u << 10;
+
+// Spans of which each begins at or after the end of the one before it.
+struct Extent {
+  uint8_t* first = nullptr;  // null: the spans are not in this order
+  size_t size_bytes = 0;     // to the end of the last span
+  size_t used_bytes = 0;     // of the spans
+  size_t runs = 0;           // of adjacent spans
+};
+// `span_of` gives the span of an item.
+template <class Item, class SpanOf>
+Extent extent_of(std::span<Item> items, SpanOf span_of) {
+  Extent extent{.first = span_of(items[0]).data()};
+  for (const Item& item : items) {
+    const auto span = span_of(item);
+    const uint8_t* const end = extent.first + extent.size_bytes;
+    if (span.data() < end) return {};
+    if (extent.runs == 0 || span.data() != end) ++extent.runs;
+    extent.size_bytes = static_cast<size_t>(span.data() + span.size() - extent.first);
+    extent.used_bytes += span.size();
+  }
+  return extent;
+}
+
+// The runs of adjacent outputs in the memory from `first` on.
+std::vector<driver::Rows> rows_of_outputs(std::span<const DecompressItem> items, const uint8_t* first) {
+  std::vector<driver::Rows> runs;
+  for (const DecompressItem& item : items) {
+    if (item.output.empty()) continue;
+    const auto offset = static_cast<size_t>(item.output.data() - first);
+    if (runs.empty() || runs.back().offset_bytes + runs.back().width_bytes != offset) runs.push_back({offset, 0, 0, 1});
+    runs.back().pitch_bytes = runs.back().width_bytes += item.output.size();
+  }
+  return runs;
+}
 
 // Groups rows into runs that hold the first widths[i] bytes of each row i. A row joins the previous run if the unneeded
 // bytes cost less than another run. No run reaches beyond `end_bytes`.
@@ -348,50 +383,84 @@ class KernelBackend final : public Backend {
     return {};
   }
 
+  // The blocks where they lie, if they can be copied up from there in one copy that takes no longer than the copy of
+  // the output down.
+  Extent blocks_in_place(std::span<const DecompressItem> slice, size_t output_bytes) const {
+    // The const_cast is safe: an input region is only read.
+    const Extent blocks = extent_of(slice, [](const DecompressItem& item) {
+      return MutableBytes(const_cast<uint8_t*>(item.block.data()), item.block.size());
+    });
+    const size_t limit_bytes = std::max(output_bytes, blocks.used_bytes + blocks.used_bytes / 8);
+    return blocks.size_bytes <= limit_bytes && machine_->is_page_locked({blocks.first, blocks.size_bytes}) ? blocks
+                                                                                                           : Extent{};
+  }
+  // The outputs where they lie, if the copies of their runs take less time than one into staging memory and out of it.
+  Extent outputs_in_place(std::span<const DecompressItem> slice) const {
+    const Extent outputs = extent_of(slice, [](const DecompressItem& item) { return item.output; });
+    return outputs.first != nullptr && (outputs.runs - 1) * kRunBytes <= outputs.used_bytes &&
+                   machine_->is_page_locked({outputs.first, outputs.size_bytes})
+               ? outputs
+               : Extent{};
+  }
+
   Result<SliceWindow::Steps> submit_decompression(unsigned queue, std::span<DecompressItem> slice) {
     const size_t count = slice.size();
-    size_t block_bytes = 0, output_bytes = 0;
-    bool is_adjacent = true;
-    for (const DecompressItem& item : slice) {
-      is_adjacent = is_adjacent && item.output.data() == slice[0].output.data() + output_bytes;
-      block_bytes += item.block.size();
-      output_bytes += item.output.size();
+    DecompressSize gathered;
+    for (const DecompressItem& item : slice) gathered.add(item);
+    kernels::LaunchSize size = gathered.launch();
+    Extent blocks_at = blocks_in_place(slice, size.input_bytes), outputs_at = outputs_in_place(slice);
+    kernels::LaunchSize in_place = size;
+    if (blocks_at.first != nullptr) in_place.coded_bytes = blocks_at.size_bytes;
+    if (outputs_at.first != nullptr) in_place.input_bytes = outputs_at.size_bytes;
+    const auto needed = memory_bytes(kernels::kLz4Decompress, in_place);
+    if (!needed) return tl::unexpected(needed.error());
+    if (*needed <= machine_->queue_memory_bytes()) {
+      size = in_place;
+    } else {
+      blocks_at = outputs_at = {};
     }
-    uint8_t* const output_at = is_adjacent && machine_->is_page_locked({slice[0].output.data(), output_bytes})
-                                   ? slice[0].output.data()
-                                   : nullptr;
-    const auto items = static_cast<uint32_t>(count);
     KernelCall call = transform_call(
-        kernels::kLz4Decompress, {output_bytes, count, block_bytes}, kernels::kLz4DecompressShape.block_threads,
+        kernels::kLz4Decompress, size, kernels::kLz4DecompressShape.block_threads,
         {kBlocks, kBlockOffsets, kBlockSizes, kOutput, kOutputOffsets, kCapacities, kOutputSizes, kStatuses});
-    call.grid_blocks = kernels::kLz4DecompressShape.grid_blocks(items);
+    call.grid_blocks = kernels::kLz4DecompressShape.grid_blocks(static_cast<uint32_t>(count));
     call.uploads = {kBlocks, kBlockOffsets, kBlockSizes, kOutputOffsets, kCapacities};
     call.downloads = {kOutputSizes, kStatuses};
-    if (auto arranged = arrange(queue, kDecompressRegions, call, {{kOutput, output_at}}); !arranged)
+    if (auto arranged =
+            arrange(queue, kDecompressRegions, call, {{kBlocks, blocks_at.first}, {kOutput, outputs_at.first}});
+        !arranged)
       return tl::unexpected(arranged.error());
     const auto block_offsets = array<uint64_t>(machine_->host(queue, kBlockOffsets));
     const auto block_sizes = array<uint32_t>(machine_->host(queue, kBlockSizes));
     const auto output_offsets = array<uint64_t>(machine_->host(queue, kOutputOffsets));
     const auto capacities = array<uint32_t>(machine_->host(queue, kCapacities));
-    block_bytes = output_bytes = 0;
+    size_t block_bytes = 0, output_bytes = 0;
     for (size_t i = 0; i < count; ++i) {
-      block_offsets[i] = block_bytes;
-      output_offsets[i] = output_bytes;
-      block_sizes[i] = static_cast<uint32_t>(slice[i].block.size());
-      capacities[i] = static_cast<uint32_t>(slice[i].output.size());
-      block_bytes += slice[i].block.size();
-      output_bytes += slice[i].output.size();
+      const Bytes block = slice[i].block, output = slice[i].output;
+      block_offsets[i] = blocks_at.first != nullptr ? static_cast<size_t>(block.data() - blocks_at.first) : block_bytes;
+      output_offsets[i] =
+          outputs_at.first != nullptr ? static_cast<size_t>(output.data() - outputs_at.first) : output_bytes;
+      block_sizes[i] = static_cast<uint32_t>(block.size());
+      capacities[i] = static_cast<uint32_t>(output.size());
+      block_bytes += block.size();
+      output_bytes += output.size();
     }
-    const MutableBytes blocks = machine_->host(queue, kBlocks);
-    copy_each(count, block_bytes, [&](size_t i) {
-      if (!slice[i].block.empty())
-        std::memcpy(blocks.data() + block_offsets[i], slice[i].block.data(), slice[i].block.size());
-    });
+    if (blocks_at.first == nullptr) {
+      const MutableBytes blocks = machine_->host(queue, kBlocks);
+      copy_each(count, block_bytes, [&](size_t i) {
+        if (!slice[i].block.empty())
+          std::memcpy(blocks.data() + block_offsets[i], slice[i].block.data(), slice[i].block.size());
+      });
+    }
     auto done = codec::run(*machine_, queue, {&call, 1});
-    const driver::Rows whole{0, output_bytes, output_bytes, 1};
-    if (done) done = machine_->download_rows(queue, kOutput, {&whole, 1});
+    if (done) {
+      done = machine_->download_rows(queue, kOutput,
+                                     outputs_at.first != nullptr
+                                         ? rows_of_outputs(slice, outputs_at.first)
+                                         : std::vector<driver::Rows>{{0, output_bytes, output_bytes, 1}});
+    }
     if (!done) return tl::unexpected(done.error());
-    return SliceWindow::Steps{{}, [=, this] { return collect_decompression(queue, slice, output_at != nullptr); }};
+    return SliceWindow::Steps{{},
+                              [=, this] { return collect_decompression(queue, slice, outputs_at.first != nullptr); }};
   }
 
   Result<void> collect_decompression(unsigned queue, std::span<DecompressItem> slice, bool is_in_place) {

@@ -250,6 +250,44 @@ TEST_F(Batches, PageLockedItemsAreCopiedFromAndToWhereTheyLie) {
             long{2 * 4 * 4 * kChunk} - small);
 }
 
+// Blocks between which other bytes lie, and outputs with gaps, as a frame and its stored blocks leave them.
+TEST_F(Batches, BlocksAndOutputsWithGapsAreCopiedFromAndToWhereTheyLie) {
+  Batch packed = page_locked_batch(4);
+  ASSERT_TRUE(cuda_->compress(packed.items, Encoder::reproducible));
+  HostMemory frame = cuda_->host_memory(kChunks * kChunk).value();
+  std::vector<Bytes> blocks;
+  for (size_t at = 0; const CompressItem& item : packed.items) {
+    at += 4;  // the size of a block
+    std::copy_n(item.output.begin(), item.compressed_bytes, frame.bytes().begin() + at);
+    blocks.push_back(frame.bytes().subspan(at, item.compressed_bytes));
+    at += item.compressed_bytes;
+  }
+  const auto decompress = [&](HostMemory room, size_t left_out) {
+    std::fill(room.bytes().begin(), room.bytes().end(), uint8_t{0x77});
+    std::vector<DecompressItem> items;
+    for (size_t i = 0; i < kChunks; ++i) {
+      if (i == left_out) continue;
+      DecompressItem& item = items.emplace_back();
+      item.block = blocks[i];
+      item.output = room.bytes().subspan(i * kChunk, kChunk);
+    }
+    const long before = state_.pinned_bytes;
+    EXPECT_TRUE(cuda_->decompress(items));
+    for (size_t i = 0; i < kChunks; ++i) {
+      const auto output = room.bytes().subspan(i * kChunk, kChunk);
+      if (i == left_out) {
+        EXPECT_TRUE(std::all_of(output.begin(), output.end(), [](uint8_t byte) { return byte == 0x77; }));
+      } else {
+        EXPECT_TRUE(std::equal(output.begin(), output.end(), packed.items[i].raw.begin())) << i;
+      }
+    }
+    return state_.pinned_bytes - before;
+  };
+  HostMemory locked = cuda_->host_memory(kChunks * kChunk).value();
+  EXPECT_LT(decompress(locked, 6), 10'000);  // offsets, sizes and statuses
+  EXPECT_GE(decompress(pageable_memory(kChunks * kChunk), 6), long{3 * kChunk});
+}
+
 TEST_F(Batches, OutputIsCopiedDownAsFarAsItIsUsed) {
   Batch batch = page_locked_batch(1);
   // Chunk 3 is incompressible, chunk 9 is zero.
