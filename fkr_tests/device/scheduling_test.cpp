@@ -23,6 +23,12 @@ using ByteVector = std::vector<uint8_t>;
 
 constexpr uint64_t kMiB = 1 << 20;
 
+// $PTXKIT_STREAM_MIB is the length in MiB if 4 GiB would take too long.
+uint64_t stream_bytes() {
+  const char* const chosen = std::getenv("PTXKIT_STREAM_MIB");
+  return (chosen != nullptr ? std::strtoull(chosen, nullptr, 10) : 4096) * kMiB;
+}
+
 class DeviceScheduling : public ::testing::Test {
  protected:
   void SetUp() override { PTXKIT_REQUIRE_DEVICE(); }
@@ -30,16 +36,20 @@ class DeviceScheduling : public ::testing::Test {
   // `devices`: empty for the device of the tests.
   std::unique_ptr<Backend> backend(std::string name, Policy policy, const CudaLimits& limits = {},
                                    std::vector<int> devices = {}) {
-    BackendRequest request;
-    request.name = std::move(name);
-    request.policy = policy;
-    request.devices = std::move(devices);
-    if (request.devices.empty()) request.devices = {(*testing::device())->info().ordinal};
-    request.find_image = kernels::find_kernel_image;
-    request.notice = [](const std::string& message, bool) { ADD_FAILURE() << message; };
-    request.copy_executor = &copies_;
-    request.limits = limits;
-    return select_backend(request, executor_).value();
+    BackendRequest wanted = request(std::move(name), policy);
+    if (!devices.empty()) wanted.devices = std::move(devices);
+    wanted.limits = limits;
+    return select_backend(wanted, executor_).value();
+  }
+  BackendRequest request(std::string name, Policy policy) {
+    BackendRequest made;
+    made.name = std::move(name);
+    made.policy = policy;
+    made.devices = {(*testing::device())->info().ordinal};
+    made.find_image = kernels::find_kernel_image;
+    made.notice = [](const std::string& message, bool) { ADD_FAILURE() << message; };
+    made.copy_executor = &copies_;
+    return made;
   }
 
   Executor executor_, copies_{2};
@@ -57,10 +67,8 @@ TEST_F(DeviceScheduling, MixedOutputIsTheCpusBitForBit) {
   }
 }
 
-// $PTXKIT_STREAM_MIB is the length in MiB if 4 GiB would take too long.
 TEST_F(DeviceScheduling, FourGibibytesStayBelowADeviceBudgetOf64MiB) {
-  const char* const chosen = std::getenv("PTXKIT_STREAM_MIB");
-  const uint64_t length = (chosen != nullptr ? std::strtoull(chosen, nullptr, 10) : 4096) * kMiB;
+  const uint64_t length = stream_bytes();
   const auto cuda = backend("cuda", Policy::gpu, {.memory_bytes = 64 * kMiB, .queue_count = 4});
   // Contexts and modules need memory of their own.
   ASSERT_TRUE(testing::compress_frame(*cuda, testing::mixed_content(200'000)));
@@ -86,8 +94,7 @@ TEST_F(DeviceScheduling, FourGibibytesStayBelowADeviceBudgetOf64MiB) {
 
 // Charges the GPU the startup time of a process, which this one has already paid, and prints the table for docs.
 TEST_F(DeviceScheduling, TheChosenSideIsWithinFivePercentOfTheBetter) {
-  const char* const chosen = std::getenv("PTXKIT_STREAM_MIB");
-  const uint64_t longest = (chosen != nullptr ? std::strtoull(chosen, nullptr, 10) : 4096) * kMiB;
+  const uint64_t longest = stream_bytes();
   const auto cuda = backend("cuda", Policy::gpu);
   ASSERT_TRUE(testing::compress_frame(*cuda, testing::mixed_content(200'000)));
   const auto rates =
@@ -118,41 +125,85 @@ TEST_F(DeviceScheduling, TheChosenSideIsWithinFivePercentOfTheBetter) {
   }
 }
 
-// Twenty streams that share a backend and a budget, against one with the same total. The streams are long enough to be
-// worth a GPU. A warm-up pays for locking pages.
+// The time of `job_count` streams of `total_bytes` together, each on a thread, which share a backend and a budget.
+double seconds_of_jobs(Backend& shared, Encoder encoder, unsigned job_count, uint64_t total_bytes, bool has_checksum) {
+  scheduler::Ledger memory("memory", 1024 * kMiB);
+  const auto begin = std::chrono::steady_clock::now();
+  std::vector<std::thread> jobs;
+  for (unsigned job = 0; job < job_count; ++job) {
+    jobs.emplace_back([&] {
+      SampleSource source(total_bytes / job_count);
+      format::NullSink sink;
+      format::FrameHeader header;
+      header.block_size_id = 4;
+      header.content_bytes = total_bytes / job_count;
+      header.content_checksum = has_checksum;
+      const auto done = compress_stream(source, sink, shared,
+                                        {.header = header,
+                                         .encoder = encoder,
+                                         .progress = {},
+                                         .limits = {.memory = &memory, .prefetch = 2, .stop = {}}});
+      EXPECT_TRUE(done) << done.error().message();
+    });
+  }
+  for (std::thread& job : jobs) job.join();
+  return std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
+}
+
+// Twenty streams against one with the same total. The streams are long enough to be worth a GPU. A warm-up pays for
+// locking pages.
 TEST_F(DeviceScheduling, TwentyJobsAreAsFastAsOne) {
-  const char* const chosen = std::getenv("PTXKIT_STREAM_MIB");
-  const uint64_t total = (chosen != nullptr ? std::strtoull(chosen, nullptr, 10) : 4096) * kMiB;
   constexpr unsigned kJobs = 20;
   for (const auto& [name, policy] : {std::pair("cuda", Policy::gpu), std::pair("cpu", Policy::cpu)}) {
     const auto shared = backend(name, policy);
     const auto seconds_of = [&](unsigned job_count) {
-      scheduler::Ledger memory("memory", 1024 * kMiB);
-      const auto begin = std::chrono::steady_clock::now();
-      std::vector<std::thread> jobs;
-      for (unsigned job = 0; job < job_count; ++job) {
-        jobs.emplace_back([&] {
-          SampleSource source(total / job_count);
-          format::NullSink sink;
-          format::FrameHeader header;
-          header.block_size_id = 4;
-          header.content_bytes = total / job_count;
-          const auto done = compress_stream(source, sink, *shared,
-                                            {.header = header,
-                                             .encoder = shared->default_encoder(),
-                                             .progress = {},
-                                             .limits = {.memory = &memory, .prefetch = 2, .stop = {}}});
-          EXPECT_TRUE(done) << done.error().message();
-        });
-      }
-      for (std::thread& job : jobs) job.join();
-      return std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
+      return seconds_of_jobs(*shared, shared->default_encoder(), job_count, stream_bytes(), true);
     };
     seconds_of(kJobs);
     const double one = std::min(seconds_of(1), seconds_of(1)), many = std::min(seconds_of(kJobs), seconds_of(kJobs));
-    fmt::print("{}: one job {:.2f} GB/s, twenty {:.2f}\n", name, static_cast<double>(total) / one / 1e9,
-               static_cast<double>(total) / many / 1e9);
+    fmt::print("{}: one job {:.2f} GB/s, twenty {:.2f}\n", name, static_cast<double>(stream_bytes()) / one / 1e9,
+               static_cast<double>(stream_bytes()) / many / 1e9);
     EXPECT_GE(one / many, 0.95) << name;
+  }
+}
+
+// Prints the table for docs: 1 to 20 jobs, with and without a checksum of the content, each knob of `mixed` off and on.
+TEST_F(DeviceScheduling, JobsThatShareADevice) {
+  scheduler::Throttle throttle;
+  const unsigned cores = executor_.thread_count();
+  std::vector<unsigned> coding_cores, copy_cores;
+  for (unsigned core = 0; core < cores; ++core) (core < cores / 4 ? copy_cores : coding_cores).push_back(core);
+  Executor placed(0, Placement{.cores = coding_cores}), placed_copies(0, Placement{.cores = copy_cores});
+  Executor yielding(0, Placement{.cores = coding_cores, .throttle = &throttle});
+  struct Variant {
+    const char* name;
+    Executor& coding;
+    Executor& copies;
+    scheduler::Throttle* throttle;
+    Policy policy;
+  };
+  for (const Variant& variant :
+       {Variant{"cpu", executor_, copies_, nullptr, Policy::cpu},
+        Variant{"gpu", executor_, copies_, nullptr, Policy::gpu},
+        Variant{"mixed", executor_, copies_, nullptr, Policy::mixed},
+        Variant{"mixed, cores", placed, placed_copies, nullptr, Policy::mixed},
+        Variant{"mixed, cores, throttle", yielding, placed_copies, &throttle, Policy::mixed}}) {
+    BackendRequest wanted = request("auto", variant.policy);
+    wanted.copy_executor = &variant.copies;
+    wanted.throttle = variant.throttle;
+    const auto shared = select_backend(wanted, variant.coding).value();
+    for (const bool has_checksum : {true, false}) {
+      std::string row = fmt::format("{:24} {:12}", variant.name, has_checksum ? "checksum" : "no checksum");
+      seconds_of_jobs(*shared, Encoder::reproducible, 20, stream_bytes(), has_checksum);
+      for (const unsigned job_count : {1u, 5u, 10u, 15u, 20u}) {
+        double seconds = 1e300;
+        for (int run = 0; run < 2; ++run)
+          seconds = std::min(seconds,
+                             seconds_of_jobs(*shared, Encoder::reproducible, job_count, stream_bytes(), has_checksum));
+        row += fmt::format(" {:7.2f}", static_cast<double>(stream_bytes()) / seconds / 1e9);
+      }
+      fmt::print("{} GB/s\n", row);
+    }
   }
 }
 

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""Plots the results of `ptx-bench crossover --json`: seconds over bytes on logarithmic axes, a panel for each task.
-Files are dots in the first panel.
+"""Plots the results of `ptx-bench crossover --json` or codec_crossover.py: seconds over bytes on logarithmic axes, a
+panel for each task. Files are dots in the first panel.
 
 usage: plot_crossover.py FILE.json OUT.svg
 """
@@ -16,6 +16,8 @@ SIDES = {  # row -> colour, dashes, label
     "gpu + start": ("#c4451c", "5,4", "GPU, CUDA to be started"),
     "mixed": ("#3c8c40", "", "both, CUDA started"),
     "auto, CUDA started": ("#222", "1,5", "auto, CUDA started"),
+    "mixed + start": ("#3c8c40", "5,4", "both, CUDA to be started"),
+    "auto": ("#222", "1,5", "auto"),
 }
 
 
@@ -56,6 +58,8 @@ def panel(task, sizes, series, files, low, high, left):
         yield f'<line x1="{left}" y1="{at:.1f}" x2="{left + WIDTH}" y2="{at:.1f}" stroke="#ddd"/>'
         yield f'<text x="{left - 6}" y="{at + 4:.1f}" text-anchor="end">{10.0**power:g} s</text>'
     for side, (colour, dashes, _) in SIDES.items():
+        if side not in series:
+            continue
         points = " ".join(f"{x(size):.1f},{y(seconds):.1f}" for size, seconds in zip(sizes, series[side]))
         yield f'<polyline points="{points}" fill="none" stroke="{colour}" stroke-width="1.8" stroke-dasharray="{dashes}"/>'
     for side, size, seconds in files:
@@ -64,7 +68,7 @@ def panel(task, sizes, series, files, low, high, left):
 
 
 def draw(measured):
-    start = next(row["seconds"] for row in measured["rows"] if row["what"] == "start")
+    start = next((row["seconds"] for row in measured["rows"] if row["what"] == "start"), None)
     tasks = list(dict.fromkeys(row["input"] for row in measured["rows"]
                                if row["input"] not in ("-", "calibration") and not row["input"].startswith("file ")))
     files = [(row["what"], row["raw_bytes"], row["seconds"])
@@ -78,20 +82,22 @@ def draw(measured):
                 series.setdefault(row["what"], {})[row["raw_bytes"]] = row["seconds"]
         sizes = sorted(series["cpu"])
         series = {what: [by_size[size] for size in sizes] for what, by_size in series.items() if what in SIDES}
-        series["gpu + start"] = [start + seconds for seconds in series["gpu"]]
+        if start is not None:
+            series["gpu + start"] = [start + seconds for seconds in series["gpu"]]
         all_series[task] = (sizes, series)
-        for side in ("gpu", "gpu + start", "mixed"):
+        for side in [side for side in SIDES if side != "cpu" and not side.startswith("auto") and side in series]:
             at = crossover(sizes, series["cpu"], series[side])
             summary.append(f"{task}: {SIDES[side][2]}: " + ("slower than the CPU up to the largest size" if at is None
                                                         else f"faster than the CPU from {at / 1e6:.2f} MB on"))
-    values = [v for _, series in all_series.values() for side in SIDES for v in series[side]]
+    values = [v for _, series in all_series.values() for of_side in series.values() for v in of_side]
     values += [seconds for side, _, seconds in files if side in SIDES]
     low, high = min(values) / 1.3, max(values) * 1.3
     for number, task in enumerate(tasks):
         dots = files if number == 0 else []
         parts += panel(task, *all_series[task], dots, low, high, LEFT + number * (WIDTH + GAP))
     legend_y = TOP + HEIGHT + 44
-    for number, (colour, dashes, label) in enumerate(SIDES.values()):
+    drawn = [look for side, look in SIDES.items() if any(side in series for _, series in all_series.values())]
+    for number, (colour, dashes, label) in enumerate(drawn):
         at = LEFT + 220 * number
         parts.append(f'<line x1="{at}" y1="{legend_y}" x2="{at + 30}" y2="{legend_y}" stroke="{colour}" '
                      f'stroke-width="1.8" stroke-dasharray="{dashes}"/>')
