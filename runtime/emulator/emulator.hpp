@@ -179,7 +179,7 @@ enum Check : uint32_t {
   kCheckBounds = 1,  // bounds, null, use after free, read-only
   kCheckAlignment = 2,
   kCheckUninitialised = 4,
-  kCheckRaces = 8,      // shared and global memory; within a warp, a CTA and the grid
+  kCheckRaces = 8,  // shared and global memory; within a warp, a CTA and the grid; read-only loads of what is written
   kCheckBarriers = 16,  // threads that exit before a barrier; shuffles from lanes that do not take part
   kCheckOutputs = 32,   // bits in global memory that the kernel stored and that were never written with a defined value
   // Not in `standard`, because one kernel may free what another allocates: malloc blocks that are live at the end.
@@ -187,9 +187,10 @@ enum Check : uint32_t {
   // Not in `standard`, because the value may never be used and may be overwritten: stores to global memory of values
   // that were never written, or that were computed from such values.
   kCheckUninitialisedStores = 128,
+  kCheckDivision = 256,  // integer division by zero, for which the ISA specifies no result
   kCheckNone = 0,
-  kCheckStandard = 63,
-  kCheckAll = 255,
+  kCheckStandard = 63 | kCheckDivision,
+  kCheckAll = 511,
 };
 // Parses "standard", "all", "none" or a list such as "bounds,races". Error: an unknown name.
 Result<uint32_t> parse_checks(std::string_view list);

@@ -436,7 +436,7 @@ void add_run(CLI::App& app, Action& action) {
   verb.option(
       "--check", options->checks,
       "standard (default: all but leaks and stores), all, none, or a list of bounds, alignment, uninitialised, races, "
-      "barriers, outputs, leaks, stores");
+      "barriers, division, outputs, leaks, stores");
   verb.option("--schedule", options->schedule, "in-order (default), random:SEED or adversarial:SEED");
   verb.option("--max-steps", options->max_steps, "stop after this many warp instructions; 0: no limit")
       .check(whole_number());

@@ -142,6 +142,7 @@ struct Code {
   bool wide_address = false;    // the address register has 64 bits
   bool narrow = false;          // module with 32-bit addresses: generic and global addresses are 32 bits wide
   bool aligned = false;         // barriers: .aligned
+  bool read_only = false;       // ld.global.nc
   bool counts = true;           // false for instructions that the decoder added
   bool may_reconverge = false;  // lanes may reconverge here: a label, or the instruction after a call or a wait
   Order order = Order::weak;
@@ -340,6 +341,7 @@ struct ProgramImage {
   ObjectTable constant_objects;                  // the .const bank
   mutable std::vector<uint8_t> constant_bytes;   // the host may write them between launches
   bool uses_grid_workspace = false, uses_reserved_shared = false, uses_heap = false;
+  bool has_read_only_loads = false;  // ld.global.nc
   std::unordered_map<std::string, Variable> globals;
   std::map<Address, ImageUse> opaque_variables;  // variables of type .texref, .surfref and .samplerref
 };

@@ -245,6 +245,7 @@ struct Cta {
 // Turn of the CTA, thread, pc, then whether there is an address, and the address.
 using VisitKey = std::tuple<uint64_t, uint32_t, uint32_t, bool, Address>;
 
+class ReadOnlyUses;
 class UndefinedOutputs;
 
 // State shared by all CTAs of a launch.
@@ -260,10 +261,11 @@ struct Launch {
   std::vector<uint8_t> checked_places;  // by pc: whether it is in LaunchOptions::only_checked_line; empty if that is 0
   std::vector<uint8_t> visited_lines;   // by pc: 1 + index in `visitable`, or 0; empty in a launch that is not watched
   std::span<const uint32_t> visitable;
-  bool counts = false;                        // how often each instruction is executed
-  std::unique_ptr<LaunchOrder> order;         // with the check for races only
-  std::unique_ptr<AccessHistory> history;     // of global memory
-  std::unique_ptr<UndefinedOutputs> outputs;  // with kCheckOutputs only
+  bool counts = false;                           // how often each instruction is executed
+  std::unique_ptr<LaunchOrder> order;            // with the check for races only
+  std::unique_ptr<AccessHistory> history;        // of global memory
+  std::unique_ptr<ReadOnlyUses> read_only_uses;  // with the check for races, if the module has ld.global.nc
+  std::unique_ptr<UndefinedOutputs> outputs;     // with kCheckOutputs only
   bool explicit_cluster = false;
   Address grid_workspace = 0;                          // of a module that uses it
   uint64_t reserved_shared = 0;                        // offset, of a module that uses it

@@ -244,6 +244,8 @@ bool Decoder::memory(Code& code) {
   const unsigned bytes = ptx::byte_width(type);
   code.order = order_of(words());
   code.scope = scope_of(words());
+  code.read_only = !store && words().has(Mod::nc);
+  image_.has_read_only_loads |= code.read_only;
   code.element_bytes = static_cast<uint8_t>(bytes);
   code.count = instruction_->vector;
   code.is_signed = !store && ptx::kind(type) == TypeKind::signed_int;

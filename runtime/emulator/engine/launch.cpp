@@ -13,6 +13,7 @@
 #include "runtime/emulator/engine/waiting.hpp"
 #include "runtime/emulator/sanitizer/address_origins.hpp"
 #include "runtime/emulator/sanitizer/hang.hpp"
+#include "runtime/emulator/sanitizer/read_only_uses.hpp"
 #include "runtime/emulator/sanitizer/undefined_output.hpp"
 #include "runtime/emulator/sanitizer/visits.hpp"
 #include "support/guarded.hpp"
@@ -366,6 +367,7 @@ Result<Recorded> unguarded_launch(const Program& program, std::string_view entry
     const uint64_t heap_bytes = image.uses_heap ? kHeapHistoryBytes : 0;
     launch.history =
         std::make_unique<AccessHistory>((table.granules.size() << table.granule_shift) + heap_bytes, parallel);
+    if (image.has_read_only_loads) launch.read_only_uses = std::make_unique<ReadOnlyUses>();
   }
 
   launch.hang.start(launch.options.threads);
@@ -498,13 +500,15 @@ Result<uint32_t> parse_checks(std::string_view list) {
       checks |= kCheckLeaks;
     else if (word == "stores")
       checks |= kCheckUninitialisedStores;
+    else if (word == "division")
+      checks |= kCheckDivision;
     else if (word == "barriers")
       checks |= kCheckBarriers;
     else
-      return fail(
-          fmt::format("unknown check '{}'", word), "",
-          "give standard, all, none, or a list of bounds, alignment, uninitialised, races, barriers, outputs, leaks, "
-          "stores");
+      return fail(fmt::format("unknown check '{}'", word), "",
+                  "give standard, all, none, or a list of bounds, alignment, uninitialised, races, barriers, division, "
+                  "outputs, "
+                  "leaks, stores");
   }
   return checks;
 }

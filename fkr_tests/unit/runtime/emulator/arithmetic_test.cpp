@@ -51,7 +51,9 @@ void expect32(const Case32& each, bool half, uint32_t checks) {
 )";
   if (half) body += "  @!%p1 bra skip;\n";
   body += std::string(each.text) + "\nskip:\n  st.global.u32 [%rd2], %r4;\n";
-  Ran ran = run_kernel(entry_text(body), {.block = {1024}}, 1024, in, {.checks = checks, .max_steps = 1'000'000});
+  // Some divisors are 0: what an H200 gives for them is expected.
+  Ran ran = run_kernel(entry_text(body), {.block = {1024}}, 1024, in,
+                       {.checks = checks & ~kCheckDivision, .max_steps = 1'000'000});
   ASSERT_TRUE(ran.outcome.ok()) << each.text << "\n" << render(ran.outcome, "test.ptx");
   for (size_t i = 0; i < 1024; ++i) {
     u32 a = in[i], b = in[1024 + i], c = in[2048 + i];
@@ -307,7 +309,8 @@ TEST(Arithmetic, SixtyFourBits) {
   add.u64 %rd8, %rd0, %rd8;
   st.global.u64 [%rd8], %rd7;
 )";
-    Ran ran = run_kernel(entry_text(body), {.block = {1024}}, 2048, in);
+    Ran ran = run_kernel(entry_text(body), {.block = {1024}}, 2048, in,
+                         {.checks = kCheckStandard & ~kCheckDivision, .max_steps = 1'000'000});
     ASSERT_TRUE(ran.outcome.ok()) << each.text << "\n" << render(ran.outcome, "test.ptx");
     for (size_t i = 0; i < 1024; ++i) {
       u64 a = u64{in[2048 + i]} << 32 | in[i], b = u64{in[i]} << 32 | in[1024 + i];

@@ -254,6 +254,18 @@ const std::vector<Pair>& pairs() {
        .line = "st.global.u32 [%rd2], %r1;",
        .says = "stored value %r1 depends on memory at 'out' + 0 that has never been written",
        .checks = (kCheckStandard & ~kCheckOutputs) | kCheckUninitialisedStores},
+      {FaultKind::division_by_zero, "by a thread number", "  div.u32 %r1, 7, %r0;\n",
+       "  add.u32 %r1, %r0, 1;\n  div.u32 %r1, 7, %r1;\n", "", 32, "div.u32 %r1, 7, %r0;", "the divisor %r0 is 0"},
+      {FaultKind::division_by_zero, "a remainder of 64 bits", "  rem.s64 %rd5, %rd0, 0;\n",
+       "  rem.s64 %rd5, %rd0, 3;\n", "", 1, "rem.s64 %rd5, %rd0, 0;", "is 0"},
+      {FaultKind::stale_read, "read after a barrier",
+       "  st.global.u32 [%rd2], %r0;\n  bar.sync 0;\n  ld.global.nc.u32 %r1, [%rd2];\n",
+       "  st.global.u32 [%rd2], %r0;\n  bar.sync 0;\n  ld.global.u32 %r1, [%rd2];\n", "", 32,
+       "ld.global.nc.u32 %r1, [%rd2];", "written here"},
+      {FaultKind::stale_read, "written after a barrier",
+       "  ld.global.nc.u32 %r1, [%rd1];\n  bar.sync 0;\n  st.global.u8 [%rd1], %r0;\n",
+       "  ld.global.nc.u32 %r1, [%rd1];\n  bar.sync 0;\n  st.global.u8 [%rd1+4], %r0;\n", "", 1,
+       "st.global.u8 [%rd1], %r0;", "a load of the launch takes for constant"},
       {FaultKind::async_size, "more source than destination",
        "  mov.u32 %r1, 8;\n  cp.async.ca.shared.global [tile], [%rd1], 4, %r1;\n",
        "  mov.u32 %r1, 2;\n  cp.async.ca.shared.global [tile], [%rd1], 4, %r1;\n", shared, 1,
@@ -326,7 +338,8 @@ TEST(Faults, StoresOfUninitialisedValuesOnRequest) {
 // `all` contains every named check, and a check that `standard` leaves out has a name.
 TEST(Faults, AllChecksAreAll) {
   uint32_t named = 0;
-  for (const char* word : {"bounds", "alignment", "uninitialised", "races", "barriers", "outputs", "leaks", "stores"})
+  for (const char* word :
+       {"bounds", "alignment", "uninitialised", "races", "barriers", "division", "outputs", "leaks", "stores"})
     named |= *parse_checks(word);
   EXPECT_EQ(*parse_checks("all"), named);
   EXPECT_EQ(kCheckAll, named);

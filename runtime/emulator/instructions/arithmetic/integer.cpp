@@ -1,5 +1,8 @@
 // Integer arithmetic. PTX ISA 9.0, 9.7.1 (integer) and 9.7.2 (extended precision).
 #include <algorithm>
+#include <bit>
+
+#include <fmt/format.h>
 
 #include "runtime/emulator/core/handlers.hpp"
 #include "runtime/emulator/core/lanes.hpp"
@@ -67,6 +70,23 @@ inline T remainder(T a, T b) {
   if constexpr (std::is_signed_v<T>)
     if (b == -1) return 0;
   return static_cast<T>(a % b);
+}
+
+// kRun, with a fault for lanes whose divisor is 0.
+template <class T, Handler kRun>
+void divide_checked(Warp& warp, const Code& code, uint32_t mask) {
+  if (checks(*warp.cta, kCheckDivision)) {
+    const T* const divisors = at<const T>(warp, code.b);
+    uint32_t zeros = 0;
+    for_lanes(mask, [&](unsigned i) { zeros |= uint32_t{divisors[i] == 0} << i; });
+    if (zeros != 0 && !already_reported(warp, FaultKind::division_by_zero)) {
+      report(warp, {.kind = FaultKind::division_by_zero,
+                    .message = fmt::format("the divisor {} is 0, for which the PTX ISA specifies no result",
+                                           register_name(warp, code.b)),
+                    .lane = static_cast<unsigned>(std::countr_zero(zeros))});
+    }
+  }
+  kRun(warp, code, mask);
 }
 
 template <class T>
@@ -269,9 +289,11 @@ bool select_for(Code& code, Op op, const Words& words) {
       return true;
     case Op::div:
       code.run = lanes<[](T a, T b) { return divide<T>(a, b); }, T, T, T>;
+      code.checked = divide_checked<T, lanes<[](T a, T b) { return divide<T>(a, b); }, T, T, T>>;
       return true;
     case Op::rem:
       code.run = lanes<[](T a, T b) { return remainder<T>(a, b); }, T, T, T>;
+      code.checked = divide_checked<T, lanes<[](T a, T b) { return remainder<T>(a, b); }, T, T, T>>;
       return true;
     case Op::neg:
       code.run = lanes<[](U a) { return static_cast<U>(-a); }, U, U>;

@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 
 #include "runtime/emulator/sanitizer/hang.hpp"
+#include "runtime/emulator/sanitizer/read_only_uses.hpp"
 #include "runtime/emulator/sanitizer/undefined_output.hpp"
 #include "runtime/emulator/sanitizer/visits.hpp"
 
@@ -411,16 +412,41 @@ struct RecordedAccess {
 
   void read() const {
     observe();
+    if (code.read_only && uses() != nullptr)
+      if (const uint32_t pc = uses()->read(offset, size_bytes, warp.pc); pc != ReadOnlyUses::kNone)
+        report_stale(pc, "this load takes memory for constant, which the launch writes");
     if (const Conflict conflict = history.read(current(), offset, size_bytes, oldest()); conflict.found)
       report_conflict(conflict, false);
   }
 
   void write(bool unchanged = false) const {
+    if (uses() != nullptr && !unchanged)
+      if (const uint32_t pc = uses()->write(offset, size_bytes, warp.pc); pc != ReadOnlyUses::kNone)
+        report_stale(pc, "this writes memory that a load of the launch takes for constant");
     if (const Conflict conflict = history.write(current(), offset, size_bytes, oldest(), unchanged); conflict.found)
       report_conflict(conflict, true);
     if (code.order != Order::weak)
       for (uint64_t word = offset & ~uint64_t{3}; word < offset + size_bytes; word += 4)
         warp.cta->order->write(current().thread, location_of(owner, word), code.order, code.scope);
+  }
+
+  // Null for shared memory.
+  ReadOnlyUses* uses() const { return owner == nullptr ? warp.cta->launch->read_only_uses.get() : nullptr; }
+
+  void report_stale(uint32_t other_pc, std::string_view message) const {
+    if (already_reported(warp, FaultKind::stale_read)) return;
+    report(warp, {.kind = FaultKind::stale_read,
+                  .message = std::string(message),
+                  .lane = lane,
+                  .has_address = true,
+                  .space = Space::global,
+                  .address = kGlobalBase + offset,
+                  .access_bytes = static_cast<uint32_t>(size_bytes),
+                  .has_other = true,
+                  .other_pc = other_pc,
+                  .other_warp = warp.index,
+                  .other_lane = lane,
+                  .other_message = code.read_only ? "written here" : "read here"});
   }
 
   void report_conflict(const Conflict& conflict, bool writes) const {
