@@ -8,7 +8,7 @@
 #include <string_view>
 #include <vector>
 
-#include "kernels/entropy/typed_reference.hpp"
+#include "kernels/typed/typed_reference.hpp"
 
 namespace ptxkit::testing {
 

@@ -4,6 +4,7 @@
 
 #include "fkr_tests/cases/bwt_cases.hpp"
 #include "fkr_tests/cases/transforms.hpp"
+#include "fkr_tests/cases/typed_arrays.hpp"
 #include "kernels/lz4/lz4_batch_reference.hpp"
 #include "kernels/lz4/lz4_compress_reference.hpp"
 #include "kernels/lz77/lz77_reference.hpp"
@@ -368,6 +369,42 @@ void EveryKernel::zstd_batches() {
   EXPECT_TRUE(std::equal(frame.begin() + header, frame.end(), room_bytes.begin() + header));
 }
 
+// Of one member: random bytes, which are copied whole, or weights.
+void EveryKernel::typed_arrays() {
+  const TypedLayout layout = lz4_is_compressible_ ? TypedLayout::bfloat16 : TypedLayout::bytes;
+  const size_t size = kTypedMember * size_t{typed_shape(layout).element_bytes};
+  const Bytes raw = lz4_is_compressible_ ? weight_bytes(size, layout, 1) : random_bytes(size, 1);
+  const Bytes item = typed_coded(raw, layout);
+  const std::set<std::string_view> temporary =
+      lz4_is_compressible_ ? std::set<std::string_view>{"slots", "coded_units"} : std::set<std::string_view>{};
+  const auto encode = [&](std::string_view kernel, const KernelArgument& units, const KernelArgument& slots,
+                          std::set<std::string_view> by_content) {
+    by_content.insert(temporary.begin(), temporary.end());
+    return run(kernel, 1, {size, 1},
+               {KernelArgument::addresses({raw}), double_words({size}),
+                KernelArgument::addresses({Bytes(typed_bound(size, layout))}), room(), room(), units, slots,
+                KernelArgument::number(static_cast<uint32_t>(size)), KernelArgument::number(1),
+                KernelArgument::number(static_cast<uint32_t>(layout)), KernelArgument::number(1)},
+               by_content);
+  };
+  const auto encoded = encode(kTypedEncode, room(), room(), {"output_bytes", "statuses"});
+  const auto joined = encode(kTypedJoin, KernelArgument::input(encoded.at("coded_units")),
+                             KernelArgument::input(encoded.at("slots")), {});
+  EXPECT_EQ(joined.at("output_bytes"), bytes_of(std::vector<uint64_t>{item.size()}));
+  for (const auto& [kernel, by_content] :
+       {std::pair(kTypedBegin, std::set<std::string_view>{}),
+        std::pair(kTypedDecode, std::set<std::string_view>{"output_bytes", "statuses"})}) {
+    const auto decoded =
+        run(kernel, 1, {size, 1, item.size()},
+            {KernelArgument::addresses({item}), double_words({item.size()}), KernelArgument::addresses({Bytes(size)}),
+             double_words({size}), room(), room(), KernelArgument::number(1), KernelArgument::number(1)},
+            by_content);
+    if (kernel == kTypedDecode) {
+      EXPECT_TRUE(decoded.at("outputs") == raw);
+    }
+  }
+}
+
 void EveryKernel::columns() {
   const Bytes raw = matchable_bytes(kTransformItemBytes, 1);
   const Bytes places = run(kMtfEncode, 1, {raw.size()}, items({raw}, kTransformItemBytes, {})).at("dst");
@@ -427,6 +464,7 @@ void EveryKernel::run_all() {
   match_finders_and_demux();
   zstd_blocks();
   zstd_batches();
+  typed_arrays();
   columns();
   block_sorts();
   for (const KernelImage& image : kernels::kernel_images()) {

@@ -52,6 +52,7 @@ class EveryKernel {
   void match_finders_and_demux();
   void zstd_blocks();
   void zstd_batches();
+  void typed_arrays();
   void columns();
   void block_sorts();
 

@@ -60,12 +60,13 @@ class Machine {
     for (const BatchCase& item : items) sizes.push_back(item.claimed_bytes.value_or(item.bytes.size()));
     return upload("input_bytes", sizes);
   }
-  // Rooms at odd addresses.
+  // Rooms at odd addresses, of typed rANS at multiples of 16.
   Address rooms(const std::vector<BatchCase>& items, const std::vector<uint64_t>& room_bytes) {
     room_bytes_ = room_bytes;
     for (size_t i = 0; i < items.size(); ++i) {
-      const Bytes room(room_bytes[i] + 1, kPattern);
-      rooms_.push_back(items[i].is_room_null ? 0 : upload("room " + std::to_string(i), room, 16) + 1);
+      const size_t before = options_.coding == library::Coding::lz4 ? 1 : 16;
+      const Bytes room(room_bytes[i] + before, kPattern);
+      rooms_.push_back(items[i].is_room_null ? 0 : upload("room " + std::to_string(i), room, 16) + before);
     }
     sizes_at_ = options_.with_sizes ? upload("output_bytes", std::vector<uint64_t>(items.size(), ~uint64_t{0})) : 0;
     statuses_at_ = options_.with_statuses ? upload("statuses", std::vector<uint32_t>(items.size(), ~0u)) : 0;
@@ -130,11 +131,12 @@ BatchRan compress_batch(const std::vector<BatchCase>& items, const BatchOptions&
   batch.max_input_bytes = options.max_input_bytes.value_or(batch.max_input_bytes);
   std::vector<uint64_t> room_bytes;
   for (const BatchCase& item : items) {
-    room_bytes.push_back(
-        library::DeviceBatches::requirements(item.bytes.size(), 1, options.framing).value().output_bytes_bound);
+    room_bytes.push_back(library::DeviceBatches::requirements(item.bytes.size(), 1, options.framing, options.coding)
+                             .value()
+                             .output_bytes_bound);
   }
-  const auto needed =
-      value_of(library::DeviceBatches::requirements(batch.max_input_bytes, items.size(), options.framing));
+  const auto needed = value_of(
+      library::DeviceBatches::requirements(batch.max_input_bytes, items.size(), options.framing, options.coding));
   batch.inputs = machine.items(items, needed.input_alignment);
   batch.input_bytes = machine.sizes(items);
   batch.item_count = items.size();
@@ -144,6 +146,7 @@ BatchRan compress_batch(const std::vector<BatchCase>& items, const BatchOptions&
   batch.output_bytes = machine.sizes_at();
   batch.statuses = machine.statuses_at();
   batch.framing = options.framing;
+  batch.coding = options.coding;
   return machine.run(library::launches_of(batch, options.few_pages));
 }
 
@@ -161,10 +164,12 @@ BatchRan decompress_batch(const std::vector<BatchCase>& items, const BatchOption
   batch.framing = options.framing;
   batch.statuses = machine.statuses_at();
   const uint64_t largest = capacities.empty() ? 0 : *std::ranges::max_element(capacities);
-  const auto needed = value_of(library::DeviceBatches::requirements(largest, items.size(), options.framing));
+  const auto needed =
+      value_of(library::DeviceBatches::requirements(largest, items.size(), options.framing, options.coding));
   batch.temp_bytes = options.temp_bytes.value_or(needed.decompress_temp_bytes);
   if (batch.temp_bytes != 0) batch.temp = machine.allocate("temp", batch.temp_bytes, needed.temp_alignment);
-  return machine.run(library::launches_of(batch));
+  batch.coding = options.coding;
+  return machine.run(library::launches_of(batch, options.typed_blocks));
 }
 
 BatchRan sizes_of_batch(const std::vector<BatchCase>& items, const BatchOptions& options) {

@@ -1,5 +1,5 @@
-// Batches of LZ4 items in memory of their own, each ending where its allocation ends, through the launches of the
-// library on the emulator with every check.
+// Batches of LZ4 items, or of typed rANS, in memory of their own, each ending where its allocation ends, through the
+// launches of the library on the emulator with every check.
 #pragma once
 
 #include <optional>
@@ -31,10 +31,12 @@ struct BatchRan {
 
 struct BatchOptions {
   library::Framing framing = library::Framing::raw;
+  library::Coding coding = library::Coding::lz4;
   std::string_view build = "release";
   bool with_statuses = true, with_sizes = true;
   std::optional<uint64_t> max_input_bytes = {};
   uint64_t few_pages = 0;                   // of compress_batch: below that many pages, a CTA for each
+  uint64_t typed_blocks = 1;                // of decompress_batch: CTAs that share the members
   std::optional<uint64_t> temp_bytes = {};  // of decompress_batch; as the requirements say for the largest capacity
   emulator::LaunchOptions emulation = {.checks = emulator::kCheckAll};
   // PTX in place of the embedded kernel of that name.

@@ -5,6 +5,8 @@
 
 #include <fmt/format.h>
 
+#include "kernels/typed/typed_format.hpp"
+
 namespace ptxkit::library {
 namespace {
 
@@ -24,6 +26,10 @@ static_assert(static_cast<int32_t>(ItemOutcome::invalid_value) == static_cast<in
                   static_cast<int32_t>(BatchStatus::output_too_small) &&
               static_cast<int32_t>(ItemOutcome::misaligned) == static_cast<int32_t>(BatchStatus::misaligned) &&
               static_cast<int32_t>(ItemOutcome::too_large) == static_cast<int32_t>(BatchStatus::too_large));
+
+static_assert(static_cast<uint32_t>(Coding::bytes) == static_cast<uint32_t>(kernels::TypedLayout::bytes) &&
+              static_cast<uint32_t>(Coding::bfloat16) == static_cast<uint32_t>(kernels::TypedLayout::bfloat16) &&
+              static_cast<uint32_t>(Coding::stride8) == static_cast<uint32_t>(kernels::TypedLayout::stride8));
 
 struct Array {
   const char* name;
@@ -142,10 +148,99 @@ Result<std::vector<BatchLaunch>> launches_by_block(const BatchDecompression& bat
   return launches;
 }
 
+// Typed rANS.
+Result<void> check_coding(Coding coding, Framing framing) {
+  if (!kernels::is_typed_layout(static_cast<uint32_t>(coding))) {
+    return fail(
+        fmt::format("coding: expected 0 to {}, found {}", kernels::kTypedLayouts, static_cast<uint32_t>(coding)));
+  }
+  if (framing != Framing::raw) return fail("framing: typed rANS has RAW alone");
+  return {};
+}
+
+// The parts of temporary memory: a size, then a slot, for each coded plane of each member of each item.
+struct TypedTemp {
+  uint64_t members_per_item = 1;
+  size_t size_bytes = 0, slot_bytes = 0;
+};
+
+Result<TypedTemp> typed_temp_of(uint64_t max_input_bytes, uint64_t item_count, Coding coding) {
+  if (max_input_bytes > kernels::kMaxBatchRawBytes) {
+    return fail(
+        fmt::format("max_input_bytes: expected at most {}, found {}", kernels::kMaxBatchRawBytes, max_input_bytes), {},
+        "cut the items in several");
+  }
+  const auto layout = static_cast<kernels::TypedLayout>(coding);
+  TypedTemp temp;
+  temp.members_per_item = std::max<uint64_t>(kernels::typed_plan(max_input_bytes, layout).members, 1);
+  const uint64_t planes_per_item = temp.members_per_item * kernels::typed_shape(layout).coded_planes;
+  if (item_count > kMostItems / planes_per_item) {
+    return fail(fmt::format("expected at most {} coded planes of {} elements, found {} items of {}", kMostItems,
+                            kernels::kTypedMember, item_count, planes_per_item),
+                {}, "cut the batch in several");
+  }
+  temp.size_bytes = kernels::typed_aligned(4 * planes_per_item * item_count);
+  temp.slot_bytes = kernels::kTypedMember * planes_per_item * item_count;
+  return temp;
+}
+
+Result<std::vector<BatchLaunch>> typed_launches(const BatchCompression& batch) {
+  if (auto good = check_coding(batch.coding, batch.framing); !good) return tl::unexpected(good.error());
+  const auto temp = typed_temp_of(batch.max_input_bytes, batch.item_count, batch.coding);
+  if (!temp) return tl::unexpected(temp.error());
+  if (batch.item_count == 0) return std::vector<BatchLaunch>{};
+  if (auto is_there = check_temp(batch.temp, batch.temp_bytes, temp->size_bytes + temp->slot_bytes); !is_there)
+    return tl::unexpected(is_there.error());
+  const std::vector arguments = {LaunchArgument::of_address(batch.inputs),
+                                 LaunchArgument::of_address(batch.input_bytes),
+                                 LaunchArgument::of_address(batch.outputs),
+                                 LaunchArgument::of_address(batch.output_bytes),
+                                 LaunchArgument::of_address(batch.statuses),
+                                 LaunchArgument::of_address(batch.temp),
+                                 LaunchArgument::of_address(batch.temp + temp->size_bytes),
+                                 LaunchArgument::of(static_cast<uint32_t>(batch.max_input_bytes)),
+                                 LaunchArgument::of(static_cast<uint32_t>(temp->members_per_item)),
+                                 LaunchArgument::of(static_cast<uint32_t>(batch.coding)),
+                                 LaunchArgument::of(static_cast<uint32_t>(batch.item_count))};
+  const uint64_t members = batch.item_count * temp->members_per_item;
+  return std::vector{launch(kernels::kTypedEncode, kernels::kTypedEncodeShape, members, arguments),
+                     launch(kernels::kTypedJoin, kernels::kTypedJoinShape, members, arguments)};
+}
+
+Result<std::vector<BatchLaunch>> typed_launches(const BatchDecompression& batch, uint64_t typed_blocks) {
+  if (auto good = check_coding(batch.coding, batch.framing); !good) return tl::unexpected(good.error());
+  const uint64_t blocks_per_item =
+      std::min((typed_blocks + batch.item_count - 1) / batch.item_count, kMostItems / batch.item_count);
+  const std::vector arguments = {LaunchArgument::of_address(batch.inputs),
+                                 LaunchArgument::of_address(batch.input_bytes),
+                                 LaunchArgument::of_address(batch.outputs),
+                                 LaunchArgument::of_address(batch.output_capacities),
+                                 LaunchArgument::of_address(batch.output_bytes),
+                                 LaunchArgument::of_address(batch.statuses),
+                                 LaunchArgument::of(static_cast<uint32_t>(blocks_per_item)),
+                                 LaunchArgument::of(static_cast<uint32_t>(batch.item_count))};
+  return std::vector{
+      launch(kernels::kTypedBegin, kernels::kTypedBeginShape, batch.item_count, arguments),
+      launch(kernels::kTypedDecode, kernels::kTypedDecodeShape, batch.item_count * blocks_per_item, arguments)};
+}
+
 }  // namespace
 
-Result<BatchRequirements> DeviceBatches::requirements(uint64_t max_input_bytes, uint64_t item_count, Framing framing) {
+Result<BatchRequirements> DeviceBatches::requirements(uint64_t max_input_bytes, uint64_t item_count, Framing framing,
+                                                      Coding coding) {
   if (auto good = check(item_count, framing, {}); !good) return tl::unexpected(good.error());
+  if (coding != Coding::lz4) {
+    if (auto good = check_coding(coding, framing); !good) return tl::unexpected(good.error());
+    const auto temp = typed_temp_of(max_input_bytes, item_count, coding);
+    if (!temp) return tl::unexpected(temp.error());
+    return BatchRequirements{
+        .input_alignment = kernels::kTypedAlignment,
+        .output_alignment = kernels::kTypedAlignment,
+        .temp_alignment = kernels::kTypedAlignment,
+        .temp_bytes = temp->size_bytes + temp->slot_bytes,
+        .output_bytes_bound = kernels::typed_bound(max_input_bytes, static_cast<kernels::TypedLayout>(coding)),
+        .decompress_temp_bytes = 0};
+  }
   const auto temp = temp_of(max_input_bytes, item_count, framing);
   if (!temp) return tl::unexpected(temp.error());
   return BatchRequirements{
@@ -165,6 +260,7 @@ Result<std::vector<BatchLaunch>> launches_of(const BatchCompression& batch, uint
                            {"output_bytes", batch.output_bytes, 8},
                            {"statuses", batch.statuses, 4, true}});
   if (!good) return tl::unexpected(good.error());
+  if (batch.coding != Coding::lz4) return typed_launches(batch);
   const auto temp = temp_of(batch.max_input_bytes, batch.item_count, batch.framing);
   if (!temp) return tl::unexpected(temp.error());
   if (batch.item_count == 0) return std::vector<BatchLaunch>{};
@@ -204,7 +300,7 @@ Result<std::vector<BatchLaunch>> launches_of(const BatchCompression& batch, uint
   return launches;
 }
 
-Result<std::vector<BatchLaunch>> launches_of(const BatchDecompression& batch) {
+Result<std::vector<BatchLaunch>> launches_of(const BatchDecompression& batch, uint64_t typed_blocks) {
   const auto good = check(batch.item_count, batch.framing,
                           {{"inputs", batch.inputs, 8},
                            {"input_bytes", batch.input_bytes, 8},
@@ -214,6 +310,7 @@ Result<std::vector<BatchLaunch>> launches_of(const BatchDecompression& batch) {
                            {"statuses", batch.statuses, 4, true}});
   if (!good) return tl::unexpected(good.error());
   if (batch.item_count == 0) return std::vector<BatchLaunch>{};
+  if (batch.coding != Coding::lz4) return typed_launches(batch, typed_blocks);
   if (has_blocks(batch.framing)) return launches_by_block(batch);
   return std::vector{
       launch(kernels::kLz4BatchDecompress, kernels::kLz4DecompressShape, batch.item_count,

@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 
 #include "kernels/images.hpp"
+#include "kernels/typed/typed_format.hpp"
 #include "runtime/driver/context.hpp"
 #include "runtime/library/batch_launches.hpp"
 
@@ -65,7 +66,8 @@ Result<DeviceBatches> DeviceBatches::open(int device, const std::string& cuda_li
   for (const std::string_view name :
        {kernels::kLz4BatchCompressPage, kernels::kLz4BatchCompressChunk, kernels::kLz4BatchPlan, kernels::kLz4BatchJoin,
         kernels::kLz4BatchDecompress, kernels::kLz4BatchSizes, kernels::kLz4BatchIndex, kernels::kLz4BatchBlocks,
-        kernels::kLz4BatchFinish}) {
+        kernels::kLz4BatchFinish, kernels::kTypedEncode, kernels::kTypedJoin, kernels::kTypedBegin,
+        kernels::kTypedDecode}) {
     const kernels::KernelImage* const image = kernels::find_kernel_image(name, info.major, info.minor);
     if (image == nullptr) {
       return fail(fmt::format("there is no image of kernel {} for sm_{}{}", name, info.major, info.minor), info.name);
@@ -83,7 +85,8 @@ Result<void> DeviceBatches::compress(const BatchCompression& batch, StreamHandle
 }
 
 Result<void> DeviceBatches::decompress(const BatchDecompression& batch, StreamHandle stream) const {
-  return state_->submit(launches_of(batch), stream);
+  return state_->submit(launches_of(batch, kTypedBlocksAMultiprocessor * state_->context->info().multiprocessor_count),
+                        stream);
 }
 
 Result<void> DeviceBatches::decompressed_sizes(const BatchSizes& batch, StreamHandle stream) const {

@@ -27,6 +27,19 @@ enum class Framing : uint32_t {
 };
 constexpr bool has_blocks(Framing framing) { return framing == Framing::frame || framing == Framing::hdf5; }
 
+// What is coded: bytes by LZ4, or arrays of numbers by typed rANS, in which items and rooms have addresses that are
+// multiples of 16. Values are those of kernels::TypedLayout.
+enum class Coding : uint32_t {
+  lz4 = 0,
+  bytes = 1,  // int8, fp8
+  float16 = 2,
+  bfloat16 = 3,
+  float32 = 4,
+  stride2 = 5,  // elements of 2, 4 or 8 bytes
+  stride4 = 6,
+  stride8 = 7,
+};
+
 // The status of an item, in an array of i32. A bad item affects no other; its output_bytes is 0, and its room holds
 // unspecified bytes.
 enum class ItemOutcome : int32_t {
@@ -68,6 +81,7 @@ struct BatchCompression {
   DeviceAddress statuses = 0;      // i32, ItemOutcome; null: they are not wanted
   Framing framing = Framing::raw;
   bool is_reproducible = false;
+  Coding coding = Coding::lz4;
 };
 
 // A batch of decompress(). Item i is the input_bytes[i] bytes at inputs[i], of any alignment, and is decoded into at
@@ -86,7 +100,8 @@ struct BatchDecompression {
   size_t temp_bytes = 0;
   DeviceAddress outputs = 0;  // addresses
   Framing framing = Framing::raw;
-  DeviceAddress statuses = 0;  // i32, ItemOutcome; null: they are not wanted
+  DeviceAddress statuses = 0;   // i32, ItemOutcome; null: they are not wanted
+  Coding coding = Coding::lz4;  // any of typed rANS decodes each of its layouts
 };
 
 // A batch of decompressed_sizes(). output_bytes[i] becomes the size that decompress() makes of item i, given the room,
@@ -109,7 +124,7 @@ class DeviceBatches {
 
   // What they need for `item_count` items of up to `max_input_bytes`. Error: more than a call takes.
   static Result<BatchRequirements> requirements(uint64_t max_input_bytes, uint64_t item_count,
-                                                Framing framing = Framing::raw);
+                                                Framing framing = Framing::raw, Coding coding = Coding::lz4);
 
   // Submit a batch to `stream`. Thread-safe. A batch without items needs no arrays and launches nothing. An error means
   // that the arguments cannot be right, or that the driver refused the launch; nothing was launched then.

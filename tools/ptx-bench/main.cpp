@@ -137,6 +137,13 @@ int run(int argc, char** argv) {
   transforms->add_option("--only", settings.only, "those whose name begins so, e.g. rans_warp");
   transforms->add_flag("--mixed", settings.mixed, "measure also all files together as one input");
   transforms->add_flag("--cpu-only", settings.cpu_only, "no GPU rows");
+  auto* typed = app.add_subcommand("typed", "typed rANS of each type of number, on files or on normal values");
+  typed->add_option("FILE", settings.files, "inputs; without one, values of a normal distribution")
+      ->check(CLI::ExistingFile);
+  typed->add_option("--chunk", settings.chunk_bytes, "item sizes in bytes (default 65536 1048576 16777216)")
+      ->delimiter(',')
+      ->check(CLI::Range(16, 1 << 30));
+  typed->add_option("--only", settings.only, "the types whose name begins so, e.g. bfloat16");
   auto* chain = app.add_subcommand("chain", "blocks of .ptz: LZ77, demux and rANS on the GPU, or rANS on the CPU");
   chain->add_option("FILE", settings.files, "inputs")->required()->check(CLI::ExistingFile);
   chain->add_flag("--mixed", settings.mixed, "measure also all files together as one input");
@@ -162,7 +169,7 @@ int run(int argc, char** argv) {
       app.add_subcommand("crossover", "streams of 4 KiB to --size, and files, on the CPU, on the GPU, on both");
   crossover->add_option("FILE", settings.files, "files to compress, too")->check(CLI::ExistingFile);
   auto* copy = app.add_subcommand("copy", "the ceiling: a copy within the device's memory");
-  for (CLI::App* verb : {lz4, pcie, transforms, blocks, chain, forms, crossover, copy}) {
+  for (CLI::App* verb : {lz4, pcie, transforms, typed, blocks, chain, forms, crossover, copy}) {
     verb->add_option("--size", settings.size_bytes, "bytes of input, e.g. 256MiB (default 1GiB)")
         ->transform(CLI::Validator(byte_size_to_digits, "SIZE"))
         ->check(CLI::PositiveNumber);
@@ -186,10 +193,12 @@ int run(int argc, char** argv) {
     return 1;
   }
   if (transforms->parsed() && transforms->count("--chunk") == 0) settings.chunk_bytes = {65536};
+  if (typed->parsed() && typed->count("--chunk") == 0) settings.chunk_bytes = {1u << 16, 1u << 20, 1u << 24};
   if (forms->parsed() && forms->count("--chunk") == 0) settings.chunk_bytes = {1u << 18, 1u << 20};
   const auto all = lz4->parsed()          ? run_lz4(settings)
                    : pcie->parsed()       ? run_pcie(settings)
                    : transforms->parsed() ? run_transforms(settings)
+                   : typed->parsed()      ? run_typed(settings)
                    : blocks->parsed()     ? run_blocks(settings)
                    : chain->parsed()      ? run_chain(settings)
                    : forms->parsed()      ? run_forms(settings)

@@ -20,7 +20,7 @@ struct Settings {
   bool gpu_only = false;        // lz4
   std::vector<size_t> batches;  // lz4: also measure batches of these numbers of chunks of the smallest size
   bool mixed = false;           // also measure all files together as one input
-  std::string only;             // transforms, blocks: only names with this prefix
+  std::string only;             // transforms, typed, blocks: only names with this prefix
   // 0: the default.
   unsigned queue_count = 0;  // pcie, chain, blocks
   size_t slice_bytes = 0;    // pcie
@@ -48,6 +48,7 @@ Result<Measurements> run_lz4(const Settings& settings);
 Result<Measurements> run_blocks(const Settings& settings);
 Result<Measurements> run_chain(const Settings& settings);
 Result<Measurements> run_transforms(const Settings& settings);
+Result<Measurements> run_typed(const Settings& settings);
 Result<Measurements> run_copy(const Settings& settings);
 Result<Measurements> run_pcie(const Settings& settings);
 Result<Measurements> run_forms(const Settings& settings);

@@ -2,7 +2,7 @@
 // bytes number l, l + 32, ... of the plane, and in each row of 32 bytes the lanes that give up a word write it in the
 // order of the lanes. The encoder goes forward and the decoder backward, so that words are written from an aligned
 // address on.
-#include "kernels/entropy/typed_reference.hpp"
+#include "kernels/typed/typed_reference.hpp"
 
 #include <algorithm>
 #include <vector>

@@ -109,4 +109,44 @@ constexpr uint64_t typed_bound(uint64_t raw_bytes, TypedLayout layout) {
   return plan.coded_at + plan.units * kTypedUnit * typed_shape(layout).coded_planes;
 }
 
+// Launches of a batch, whose items lie anywhere in device memory, as those of LZ4 (kernels/abi.hpp).
+inline constexpr LaunchShape kTypedEncodeShape{.block_threads = 32 * kTypedParts, .items_per_block = 1};
+inline constexpr LaunchShape kTypedJoinShape{.block_threads = 128, .items_per_block = 1};
+inline constexpr LaunchShape kTypedBeginShape{.block_threads = 128, .items_per_block = 4};
+inline constexpr LaunchShape kTypedDecodeShape{.block_threads = 32 * kTypedParts, .items_per_block = 1};
+
+// Parameters of the kernels that encode: `typed_encode`, then `typed_join`, each for item_count * members_per_item.
+// Item i is the input_bytes[i] bytes at inputs[i] and is encoded at outputs[i], where typed_bound(input_bytes[i],
+// layout) bytes may be written. Both addresses are multiples of kTypedAlignment. Coded plane c of member m of item i is
+// number n = (i * members_per_item + m) * coded planes + c: it is kept in slot n, and coded_units[n] is its size in
+// kTypedAlignment bytes.
+struct TypedEncodeParameters {
+  uint64_t inputs;            // const u64*, addresses
+  uint64_t input_bytes;       // const u64*
+  uint64_t outputs;           // const u64*, addresses
+  uint64_t output_bytes;      // u64*
+  uint64_t statuses;          // u32*, BatchStatus, or null
+  uint64_t coded_units;       // u32*
+  uint64_t slots;             // u8*, 16-byte aligned, kTypedMember for each coded plane
+  uint32_t max_input_bytes;   // at most kMaxBatchRawBytes; a larger item is an error of that item
+  uint32_t members_per_item;  // of an item of max_input_bytes; at least 1
+  uint32_t layout;            // TypedLayout
+  uint32_t item_count;
+};
+
+// Parameters of the kernels that decode: `typed_begin` for item_count, then `typed_decode` for item_count *
+// blocks_per_item CTAs, of which each takes every blocks_per_item-th member of its item. Item i is the input_bytes[i]
+// bytes at inputs[i] and is decoded into at most output_capacities[i] bytes at outputs[i]; both addresses are multiples
+// of kTypedAlignment. No byte outside these two ranges is read or written.
+struct TypedDecodeParameters {
+  uint64_t inputs;             // const u64*, addresses
+  uint64_t input_bytes;        // const u64*
+  uint64_t outputs;            // const u64*, addresses
+  uint64_t output_capacities;  // const u64*
+  uint64_t output_bytes;       // u64*, or null
+  uint64_t statuses;           // u32*, BatchStatus, or null
+  uint32_t blocks_per_item;
+  uint32_t item_count;
+};
+
 }  // namespace ptxkit::kernels

@@ -6,7 +6,7 @@
 #include <span>
 
 #include "kernels/entropy/frequencies_reference.hpp"
-#include "kernels/entropy/typed_format.hpp"
+#include "kernels/typed/typed_format.hpp"
 
 namespace ptxkit::kernels {
 
