@@ -99,7 +99,7 @@ inline std::vector<std::vector<uint8_t>> typed_inputs(kernels::TypedLayout layou
   for (uint8_t& byte : mixed) byte = static_cast<uint8_t>(random());
   inputs.push_back(mixed);
   inputs.emplace_back(member)[member - 1] = 7;
-  for (const size_t burst : {600u, 900u, 1500u, 6000u}) {
+  for (const size_t burst : {600u, 900u, 1200u, 1500u, 6000u}) {
     auto& bytes = inputs.emplace_back(member);
     for (size_t i = 0; i < burst * element_bytes; ++i) bytes[i] = mixed[i];
   }

@@ -97,6 +97,18 @@ TEST_P(TypedKernels, DamagedItems) {
   }
 }
 
+// Several blocks say of the same item that it is damaged.
+TEST(TypedKernels, ItemsWithSeveralDamagedMembers) {
+  const Bytes raw = weight_bytes(size_t{3} * kernels::kTypedMember + 9, TypedLayout::bytes, 6);
+  Bytes coded = typed_coded(raw, TypedLayout::bytes);
+  const size_t begin = kernels::typed_plan(raw.size(), TypedLayout::bytes).coded_at;
+  for (size_t at = begin + 600; at < coded.size(); at += 5000) coded[at] ^= 0xFF;
+  const BatchRan ran = decompress_batch({{.bytes = coded, .capacity = raw.size()}}, options_of(TypedLayout::bytes));
+  EXPECT_EQ(ran.report, "");
+  EXPECT_EQ(ran.statuses, std::vector{static_cast<uint32_t>(BatchStatus::cannot_decompress)});
+  EXPECT_EQ(ran.sizes, std::vector<uint64_t>{0});
+}
+
 TEST(TypedKernels, ItemsThatCannotBe) {
   const Bytes raw = weight_bytes(3000, TypedLayout::bfloat16, 1), good = typed_coded(raw, TypedLayout::bfloat16);
   BatchOptions options = options_of(TypedLayout::bfloat16);
