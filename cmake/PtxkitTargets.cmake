@@ -11,7 +11,9 @@ target_include_directories(ptxkit_options INTERFACE $<BUILD_INTERFACE:${CMAKE_SO
   $<BUILD_INTERFACE:${CMAKE_BINARY_DIR}/generated> $<INSTALL_INTERFACE:include/ptxkit>)
 target_compile_options(ptxkit_options INTERFACE
   "$<BUILD_INTERFACE:-Wall;-Wextra;-Wshadow;-Wconversion;-Wno-sign-conversion>"
-  "$<BUILD_INTERFACE:$<$<COMPILE_LANG_AND_ID:CXX,GNU>:-Wno-maybe-uninitialized>>")
+  "$<BUILD_INTERFACE:$<$<COMPILE_LANG_AND_ID:CXX,GNU>:-Wno-maybe-uninitialized>>"
+  # std::stable_sort of GCC 12's libstdc++ calls a deprecated function of its own.
+  "$<BUILD_INTERFACE:$<$<COMPILE_LANG_AND_ID:CXX,Clang>:-Wno-deprecated-declarations>>")
 if(NOT CMAKE_SYSTEM_PROCESSOR MATCHES "^(x86_64|AMD64)$")
   # As on x86-64: the emulator's a * b + c has two roundings, and char is signed.
   target_compile_options(ptxkit_options INTERFACE $<BUILD_INTERFACE:-ffp-contract=off> $<BUILD_INTERFACE:-fsigned-char>)

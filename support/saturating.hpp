@@ -13,7 +13,7 @@ constexpr uint64_t saturating_product(uint64_t a, uint64_t b) {
 // 0 if any factor is 0, even if other factors overflow.
 template <class... Rest>
 constexpr uint64_t saturating_product(uint64_t a, uint64_t b, Rest... rest) {
-  if (((rest == 0) || ...)) return 0;
+  if (!(rest && ...)) return 0;
   return saturating_product(saturating_product(a, b), rest...);
 }
 

@@ -17,8 +17,6 @@ using ptx::Purpose;
 
 namespace {
 
-constexpr uint32_t kAll = 0xffffffff;
-
 // The member mask, in the operand pool; nothing where the instruction has none.
 std::optional<uint32_t> mask_operand(const ptx::Function& function, const ptx::Instruction& instruction) {
   switch (instruction.op) {

@@ -103,7 +103,9 @@ class BitonicDoubling {
   }
 
   void rank(const WarpBool& busy) {
-    const auto differ = [&](const LaneU32& i) { return key(i) >> kSuffixBits != key(max(i, 1) - 1) >> kSuffixBits; };
+    const auto differ = [&](const LaneU32& i) {
+      return (key(i) >> kSuffixBits) != (key(max(i, 1) - 1) >> kSuffixBits);
+    };
     const WarpU32 groups = rank_groups(
         k_, stretches_, n_, busy, [&](const LaneU32& i) { return suffix_at(i); },
         [&](const LaneU32& i, const LaneU32&, const LaneU32&) { return differ(i); },

@@ -74,7 +74,7 @@ class DiscardingDoubling {
       sort_long_groups(second);
       settle(
           [&](const LaneU64& element, const LaneU64& before) {
-            return (element >> kPlaceBits != before >> kPlaceBits) | (!reaches(suffix_of(before)));
+            return ((element >> kPlaceBits) != (before >> kPlaceBits)) | (!reaches(suffix_of(before)));
           },
           rank_in, false);
     });
@@ -145,7 +145,7 @@ class DiscardingDoubling {
     settle(
         [&](const LaneU64& element, const LaneU64& before) {
           const LaneBool whole = max(suffix_of(element), suffix_of(before)) + kLeadBytes <= n_;
-          return (!whole) | (element >> kPlaceBits != before >> kPlaceBits);
+          return (!whole) | ((element >> kPlaceBits) != (before >> kPlaceBits));
         },
         [&](const LaneU64&) { return LaneU32(k_.constant<u32>(0)); }, true);
   }

@@ -105,7 +105,7 @@ class DigitSort : public CtaStretches<Threads> {
       k_.if_(here, [&] {
         unrolled<kTurns>([&](auto turn) {
           const auto [i, inside] = element_of(turn);
-          k_.if_(inside, [&, i = i] {
+          k_.if_(inside, [&] {
             const auto element = *turns[turn].element;
             place(i, element, counter_of(digit(element)).load() + *turns[turn].rank);
           });

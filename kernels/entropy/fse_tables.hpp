@@ -19,7 +19,7 @@ struct FseEncoderTable {
     const LaneU32 word = words.at(s).load();
     const LaneU32 frequency = word & 0xFFFF;
     const LaneU32 most = clz(frequency) - clz(state);
-    const LaneU32 count = most - zext<u32>(state >> most < frequency);
+    const LaneU32 count = most - zext<u32>((state >> most) < frequency);
     emit(state & ((1 << count) - 1), count);
     return zext<u32>(next.at((word >> 16) + (state >> count) - frequency).load());
   }

@@ -31,7 +31,7 @@ KernelDefinition lz4_batch_join() {
         const auto record = at_address<read_only, u32>(item.record(chunk).address()).template align_down<16>();
         const BlockU32 coded = record.load(), last = record.template at<1>().load();
         const auto [leading, body_at, run, shift] = record.template at<4>().template load_vector<4>();
-        const auto join_block = [&, shift = shift] {
+        const auto join_block = [&] {
           const auto block = item.output().at(shift);
           const BlockU32 field = select(coded != 0, coded, size);
           const BlockU32 of_frame = field | select(coded != 0, k.constant<u32>(0), k.constant(kFrameRawBlock));
@@ -43,7 +43,7 @@ KernelDefinition lz4_batch_join() {
              copy_bytes(k, threads, at_address<read_only, u8>(item.slot_address(chunk)).within(coded), content, coded);
            }).else_([&] { copy_bytes(k, threads, source, content, size); });
         };
-        const auto join_literals = [&, leading = leading, body_at = body_at, run = run, shift = shift] {
+        const auto join_literals = [&] {
           k.if_(coded != 0, [&] {
              const BlockU32 literal_count = begin + leading - run;
              const auto slot = at_address<read_only, u8>(item.slot_address(chunk)).within(coded);

@@ -138,7 +138,7 @@ class ItemWalk {
     const WarpU32 descriptor = *at_ + kFrameMagicBytes;
     flags_ = zext<u32>(src_.at(descriptor).load());
     const WarpU32 block = zext<u32>(src_.at(descriptor + 1).load()), size_id = block >> 4;
-    fail_if((*flags_ >> 6 != 1) | ((*flags_ & kFrameReservedFlag) != 0));
+    fail_if(((*flags_ >> 6) != 1) | ((*flags_ & kFrameReservedFlag) != 0));
     fail_if(((block & kFrameReservedBlockBits) != 0) | (size_id < kSmallestFrameBlockId));
     const WarpU32 content_size_bytes = select(has_stated_bytes(), constant(8), constant(0));
     const WarpU32 dictionary_bytes = select(has(FrameFlag::dictionary), constant(4), constant(0));

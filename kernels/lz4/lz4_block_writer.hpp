@@ -100,7 +100,7 @@ void for_run_bytes(dsl::Kernel& k, const MatchList& list, const LaneU32& first, 
     before += popc(starts);
     const auto [to, from] = list.at(times<2>(owner)).template load_vector<2>();
     const LaneU32 i = turn + k.lane();
-    k.if_(i < total, [&, to = to, from = from] { body(to, from, i); });
+    k.if_(i < total, [&] { body(to, from, i); });
   });
 }
 

@@ -119,7 +119,7 @@ class Chooser {
         const LaneU32 offset = *states_[r];
         const LaneU32 word = parse_.src.at(start - offset).load_unaligned_u32();
         k_.if_((*repeated == 0) & (offset != 0) & (word == own),
-               [&, found = found] { repeated = select(agrees(start, length, offset, found), offset, 0); });
+               [&] { repeated = select(agrees(start, length, offset, found), offset, 0); });
       }
       const LaneU32 cost = select(*repeated != 0, 1 << 8, zstd_log2(found)) + (kZstdMatchCostBits << 8);
       const LaneU32 offset = select(*repeated != 0, *repeated, found);

@@ -258,9 +258,8 @@ Result<KernelResources> Kernel::resources() const {
         std::pair(&resources.local_bytes, kFunctionLocalBytes),
         std::pair(&resources.max_block_threads, kFunctionMaxThreads)}) {
     int number = 0;
-    auto done = on(context(), "cuFuncGetAttribute", [&, attribute = attribute] {
-      return context().api().function_get_attribute(&number, attribute, function_);
-    });
+    auto done = on(context(), "cuFuncGetAttribute",
+                   [&] { return context().api().function_get_attribute(&number, attribute, function_); });
     if (!done) return tl::unexpected(done.error());
     *value = static_cast<uint32_t>(number);
   }

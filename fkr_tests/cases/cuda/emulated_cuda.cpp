@@ -577,17 +577,17 @@ int cuTexRefSetArray(void* texture, void* array, unsigned) {
   const auto& to = *static_cast<Reference*>(texture);
   ptxkit::driver::CuResourceDescriptor resource{};
   resource.array = static_cast<ptxkit::driver::CuArray>(array);
-  uint64_t handle = 0;
-  if (const int status = cuTexObjectCreate(&handle, &resource, &to.how, nullptr); status != 0) return status;
-  return done(to.program->write(to.name, bytes(&handle, sizeof handle)).has_value());
+  uint64_t object = 0;
+  if (const int status = cuTexObjectCreate(&object, &resource, &to.how, nullptr); status != 0) return status;
+  return done(to.program->write(to.name, bytes(&object, sizeof object)).has_value());
 }
 int cuSurfRefSetArray(void* surface, void* array, unsigned) {
   const auto& to = *static_cast<Reference*>(surface);
   ptxkit::driver::CuResourceDescriptor resource{};
   resource.array = static_cast<ptxkit::driver::CuArray>(array);
-  uint64_t handle = 0;
-  if (const int status = cuSurfObjectCreate(&handle, &resource); status != 0) return status;
-  return done(to.program->write(to.name, bytes(&handle, sizeof handle)).has_value());
+  uint64_t object = 0;
+  if (const int status = cuSurfObjectCreate(&object, &resource); status != 0) return status;
+  return done(to.program->write(to.name, bytes(&object, sizeof object)).has_value());
 }
 
 int cuTensorMapEncodeTiled(void* to, int element, unsigned rank, void* address, const uint64_t* size,

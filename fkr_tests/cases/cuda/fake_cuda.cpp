@@ -368,7 +368,7 @@ int cuMemcpy2DAsync_v2(const ptxkit::driver::CuCopy2d* copy, void* stream) {
   if (!inside(device_memory, from.device, (height - 1) * from.pitch_bytes + width)) return 1;
   fake_cuda_state()->downloaded_bytes += width * height;
   fake_cuda_state()->streams_of[__func__].insert(stream);
-  stream_of(stream)->work.push_back([from = from, to = to, width = width, height = height] {
+  stream_of(stream)->work.push_back([=] {
     for (size_t row = 0; row < height; ++row) {
       std::memcpy(static_cast<char*>(to.host) + row * to.pitch_bytes,
                   reinterpret_cast<char*>(from.device) + row * from.pitch_bytes, width);

@@ -182,7 +182,7 @@ TEST(KernelFacts, LocalMemIsTheSharedMemoryOfTheText) {
 TEST(KernelFacts, ThreadsOfTheMatchFinders) {
   for (const auto& [name, threads] :
        {std::pair{kLz77Hash, 4u << 20}, std::pair{kLz77Batch, 131072u}, std::pair{kLz77Link, 32u * kLzLinkBlocks}}) {
-    for_each_image(name, [threads = threads](const KernelImage& image, const Parsed&) {
+    for_each_image(name, [=](const KernelImage& image, const Parsed&) {
       EXPECT_EQ(*parse_kernel_cost(image.ptx)->thread_count(4u << 20), threads);
     });
   }
@@ -249,7 +249,7 @@ TEST(KernelFacts, LaunchShapesOfTheAbi) {
         std::pair{kLz4CompressHigh, kLz4CompressChunkShape}, std::pair{kLz4MatchPage, kLz4CompressPageShape},
         std::pair{kLz4EncodePage, kLz4CompressPageShape}, std::pair{kLz4Decompress, kLz4DecompressShape},
         std::pair{kZeroPage, kZeroPageShape}}) {
-    for_each_image(name, [&, shape = shape](const KernelImage& image, const Parsed&) {
+    for_each_image(name, [&](const KernelImage& image, const Parsed&) {
       EXPECT_EQ(image.block_threads, shape.block_threads);
       EXPECT_EQ(shape.items_per_block, works_as_cta(image) ? 1 : shape.block_threads / 32);
     });

@@ -7,6 +7,13 @@
 
 #include "runtime/emulator/core/state.hpp"
 
+// The loop after it has no turn that reads what another turn writes, so that the compiler may vectorise it.
+#ifdef __clang__
+#define PTXKIT_INDEPENDENT_TURNS _Pragma("clang loop vectorize(assume_safety)")
+#else
+#define PTXKIT_INDEPENDENT_TURNS _Pragma("GCC ivdep")
+#endif
+
 namespace ptxkit::emulator {
 
 template <auto F, class D, class... S, size_t... I>
@@ -15,7 +22,7 @@ inline void apply_lanes(Warp& warp, const Code& code, uint32_t mask, std::index_
   D* d = at<D>(warp, code.dst);
   std::tuple<const S*...> s{at<const S>(warp, refs[I])...};
   if (mask == kAllLanes) {
-#pragma GCC ivdep
+    PTXKIT_INDEPENDENT_TURNS
     for (unsigned i = 0; i < kLanes; ++i) d[i] = static_cast<D>(F(std::get<I>(s)[i]...));
   } else {
     for_lanes(mask, [&](unsigned i) { d[i] = static_cast<D>(F(std::get<I>(s)[i]...)); });
@@ -36,7 +43,7 @@ inline uint32_t test_lanes(Warp& warp, const Code& code, uint32_t mask, std::ind
   uint32_t bits = 0;
   if (mask == kAllLanes) {
     alignas(32) uint8_t each[kLanes];
-#pragma GCC ivdep
+    PTXKIT_INDEPENDENT_TURNS
     for (unsigned i = 0; i < kLanes; ++i) each[i] = F(std::get<I>(s)[i]...) ? 1 : 0;
     for (unsigned i = 0; i < kLanes; i += 8) {
       uint64_t eight;

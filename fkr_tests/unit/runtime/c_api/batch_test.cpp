@@ -236,7 +236,7 @@ TEST_F(CApi, MemoryOfAContextIsReleasedOnce) {
   EXPECT_STREQ(std::string(ptxkit_last_error()).substr(0, 30).c_str(), "ptxkit_host_memory_destroy: 0x");
   EXPECT_OK(ptxkit_host_memory_destroy(context_, nullptr));
   EXPECT_EQ(ptxkit_host_memory_create(context_, 1, nullptr), PTXKIT_INVALID_VALUE);
-  EXPECT_EQ(ptxkit_host_memory_create(context_, ~size_t{0} / 2, &memory), PTXKIT_NO_MEMORY);
+  EXPECT_EQ(ptxkit_host_memory_create(context_, ~size_t{0}, &memory), PTXKIT_NO_MEMORY);
   EXPECT_EQ(memory, nullptr);
 }
 

@@ -123,7 +123,10 @@ TEST(Analyze, RefusesWrongOptions) {
 class Modules : public ::testing::TestWithParam<const char*> {
  protected:
   Modules() : options_(GetParam()) {}
-  ~Modules() override { ptxkit_module_destroy(module_); }
+  ~Modules() override {
+    ptxkit_string_free(report_);
+    ptxkit_module_destroy(module_);
+  }
   void load(const char* text) { ASSERT_OK(ptxkit_module_load(text, std::strlen(text), options_, &module_)); }
   ptxkit_status launch(const char* entry, uint32_t threads, std::vector<ptxkit_argument> arguments) {
     ptxkit_launch_shape shape{};

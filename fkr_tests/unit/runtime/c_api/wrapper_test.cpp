@@ -61,7 +61,7 @@ TEST(Wrapper, MemoryAndTimesOfAContext) {
   EXPECT_EQ(memory->bytes().size(), 5000u);
   memory->bytes()[4999] = 1;
   EXPECT_EQ(context.device_times()->kernel, 0);
-  EXPECT_EQ(context.host_memory(~size_t{0} / 2).error().status, PTXKIT_NO_MEMORY);
+  EXPECT_EQ(context.host_memory(~size_t{0}).error().status, PTXKIT_NO_MEMORY);
 }
 
 // The calls themselves are tested through the functions, in device_test.cpp.

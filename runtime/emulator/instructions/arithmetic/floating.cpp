@@ -223,12 +223,12 @@ namespace {
 struct Half {
   static double value(uint16_t bits) { return scalar::f16_value(bits); }
   static uint16_t bits(double value) { return scalar::f16_bits(value); }
-  static constexpr uint16_t kOne = 0x3c00, kExponent = 0x7c00, kOutOfBounds = 0x7ff7;
+  static constexpr uint16_t kExponent = 0x7c00, kOutOfBounds = 0x7ff7;
 };
 struct Bfloat {
   static double value(uint16_t bits) { return scalar::bf16_value(bits); }
   static uint16_t bits(double value) { return scalar::bf16_bits(value); }
-  static constexpr uint16_t kOne = 0x3f80, kExponent = 0x7f80, kOutOfBounds = 0x7ff7;
+  static constexpr uint16_t kExponent = 0x7f80, kOutOfBounds = 0x7ff7;
 };
 
 // In double precision, sums and products of halves are exact or differ only in bits that rounding ignores. The

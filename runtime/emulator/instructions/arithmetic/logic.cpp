@@ -101,7 +101,7 @@ void lop3(Warp& warp, const Code& code, uint32_t mask) {
   const auto table = static_cast<uint32_t>(code.immediate);
   auto one = [&](unsigned i) { return lop3_value(a[i], b[i], c[i], table); };
   if (mask == kAllLanes) {
-#pragma GCC ivdep
+    PTXKIT_INDEPENDENT_TURNS
     for (unsigned i = 0; i < kLanes; ++i) d[i] = one(i);
   } else {
     for_lanes(mask, [&](unsigned i) { d[i] = one(i); });
@@ -132,7 +132,7 @@ void select(Warp& warp, const Code& code, uint32_t mask) {
   uint32_t p = *at<const uint32_t>(warp, code.c) ^ static_cast<uint32_t>(code.immediate);
   U* d = at<U>(warp, code.dst);
   if (mask == kAllLanes) {
-#pragma GCC ivdep
+    PTXKIT_INDEPENDENT_TURNS
     for (unsigned i = 0; i < kLanes; ++i) d[i] = p >> i & 1 ? a[i] : b[i];
   } else {
     for_lanes(mask, [&](unsigned i) { d[i] = p >> i & 1 ? a[i] : b[i]; });
