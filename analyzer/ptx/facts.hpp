@@ -38,6 +38,10 @@ enum class Comparison : uint8_t {
 enum class Product : uint8_t { low, high, wide };  // the half of it that is the result, or all
 enum class Order : uint8_t { weak, relaxed, acquire, release, acq_rel, sc };
 enum class Scope : uint8_t { none, cta, cluster, gpu, sys };  // `none` where no word names one
+constexpr std::string_view text(Scope scope) {
+  constexpr std::string_view kTexts[] = {"", "cta", "cluster", "gpu", "sys"};
+  return kTexts[static_cast<size_t>(scope)];
+}
 enum class AtomicOperation : uint8_t { none, exchange, compare_and_swap, other };
 enum class Fence : uint8_t { none, memory, one_space, proxy, mbarrier_init };  // one_space: .sync_restrict
 enum class Vote : uint8_t { none, all, any, uniform, ballot };                 // and which lanes match asks for

@@ -280,6 +280,7 @@ RuleResult use_before_definition(Context& context) {
       }
     }
   in_program_order(findings);
+  merge_by_source(context, findings);
   return conclude(std::move(findings), "no undefined value reaches an address, a guard or the data of a store");
 }
 

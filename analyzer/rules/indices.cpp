@@ -34,6 +34,37 @@ flow::Thread last_thread(const flow::LaunchShape& shape) {
   return thread;
 }
 
+// A value from memory that the index of an address is computed from; kNone where there is none. The object's own
+// pointer may be loaded.
+ValueId loaded_index(Context& context, ValueId address, const flow::Base& base) {
+  const flow::Ssa& ssa = context.analyses().ssa();
+  std::vector<ValueId> work{address};
+  std::set<ValueId> seen{address};
+  while (!work.empty() && seen.size() < kAncestorsOfIndex) {
+    const ValueId id = work.back();
+    work.pop_back();
+    const flow::Value& value = ssa.value(id);
+    const auto push = [&](ValueId next) {
+      if (next != flow::kNone && seen.insert(next).second) work.push_back(next);
+    };
+    if (base.kind == flow::Base::Kind::loaded && base.id == id) continue;
+    if (value.kind == flow::Value::Kind::phi) std::ranges::for_each(ssa.arguments(id), push);
+    if (value.kind != flow::Value::Kind::result) continue;
+    const ptx::Accesses accesses = ptx::accesses_of(context.function(), value.instruction);
+    if (accesses.count != 0) {
+      const Space space = accesses.items[0].space;
+      if (space == Space::global || space == Space::shared || space == Space::generic) return id;
+      continue;
+    }
+    push(value.old);
+    ptx::for_each_register(context.function(), context.function().instructions[value.instruction],
+                           [&](uint32_t index, const ptx::Operand&, bool written) {
+                             if (!written) push(ssa.at(index));
+                           });
+  }
+  return flow::kNone;
+}
+
 }  // namespace
 
 // F070. Threads are launched in whole blocks: without a test, or a launch that says how many there are, the last block
@@ -45,6 +76,7 @@ RuleResult unguarded_global_index(Context& context) {
   std::vector<Finding> findings;
   size_t indexed = 0, guarded = 0, bounded = 0;
   ptx::InstructionId open = ptx::kNone;
+  bool is_loaded = false;  // the index at `open`
   for (const Access& access : analyses.accesses()) {
     if (access.space != Space::global && access.space != Space::generic) continue;
     const Source address = flow::address_base(analyses.ssa(), access.address);
@@ -94,17 +126,25 @@ RuleResult unguarded_global_index(Context& context) {
         continue;
       }
     }
-    if (has_guard)
+    const ValueId loaded = loaded_index(context, address.id, base);
+    const bool is_open = loaded != flow::kNone &&
+                         std::none_of(conditions.begin(), conditions.end(), [&](const flow::Condition& condition) {
+                           return any_ancestor(context, condition.predicate, [&](ValueId id) { return id == loaded; });
+                         });
+    if (has_guard && !is_open) {
       ++guarded;
-    else if (open == ptx::kNone)
+    } else if (open == ptx::kNone) {
       open = access.instruction;
+      is_loaded = is_open;
+    }
   }
   if (indexed == 0) return not_applicable("no global access is indexed by the thread");
   if (findings.empty() && open != ptx::kNone)
-    return undecided(
-        fmt::format("no test bounds the thread's index at line {}; a launch file says how many threads "
-                    "there are and how large the buffers",
-                    line_of(context, open)));
+    return undecided(is_loaded ? fmt::format("line {} is indexed by a value from memory, which no test bounds",
+                                             line_of(context, open))
+                               : fmt::format("no test bounds the thread's index at line {}; a launch file says how "
+                                             "many threads there are and how large the buffers",
+                                             line_of(context, open)));
   return conclude(std::move(findings),
                   fmt::format("{} indexed by the thread: {} guarded by a test, {} bounded by the launch",
                               plural(indexed, "access", "accesses"), guarded, bounded));

@@ -1,10 +1,15 @@
 #include "analyzer/rules/engine/result.hpp"
 
 #include <algorithm>
+#include <iterator>
+#include <map>
 #include <set>
 #include <tuple>
+#include <utility>
 
 #include <fmt/format.h>
+
+#include "support/plural.hpp"
 
 namespace ptxkit::rules {
 
@@ -64,6 +69,32 @@ RuleResult advise(std::vector<Finding> findings, std::string survived_basis, std
 void in_program_order(std::vector<Finding>& findings) {
   std::stable_sort(findings.begin(), findings.end(),
                    [](const Finding& a, const Finding& b) { return a.instruction < b.instruction; });
+}
+
+void merge_by_source(const Context& context, std::vector<Finding>& findings) {
+  std::map<std::tuple<ptx::LocationId, Severity, Tier, std::string>, size_t> first;
+  std::vector<Finding> kept;
+  std::vector<std::vector<Step>> others;
+  for (Finding& finding : findings) {
+    const ptx::LocationId location =
+        finding.instruction == ptx::kNone ? ptx::kNone : context.function().instructions[finding.instruction].location;
+    if (location != ptx::kNone) {
+      const auto [same, is_new] =
+          first.try_emplace({location, finding.severity, finding.tier, finding.remedy}, kept.size());
+      if (!is_new) {
+        others[same->second].push_back({finding.at, "the same here: " + finding.message});
+        continue;
+      }
+    }
+    kept.push_back(std::move(finding));
+    others.emplace_back();
+  }
+  for (size_t i = 0; i < kept.size(); ++i) {
+    if (others[i].empty()) continue;
+    kept[i].message += fmt::format(", and so at {} of this source line", plural(others[i].size(), "more place"));
+    std::ranges::move(others[i], std::back_inserter(kept[i].path));
+  }
+  findings = std::move(kept);
 }
 
 namespace {

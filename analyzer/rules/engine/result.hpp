@@ -26,6 +26,10 @@ RuleResult advise(std::vector<Finding> findings, std::string survived_basis, std
 // Sorts by instruction, and keeps the order of findings at one instruction.
 void in_program_order(std::vector<Finding>& findings);
 
+// Keeps the first of the findings that one line of the source gives: those with its `.loc`, severity, tier and remedy.
+// The path of the one kept names the places of the others. For findings in program order.
+void merge_by_source(const Context& context, std::vector<Finding>& findings);
+
 // Maps findings from instructions to places in the text. Each finding gets its source location. A finding in an inlined
 // function gets the chain of calls as the beginning of its path. A place in such a function is reported once, for the
 // first chain.
