@@ -44,7 +44,7 @@ configure_file(packaging/debian/copyright ${debian}/copyright COPYONLY)
 execute_process(COMMAND gzip -9nc ${debian}/changelog OUTPUT_FILE ${debian}/changelog.gz COMMAND_ERROR_IS_FATAL ANY)
 
 set(exactly "(= ${PROJECT_VERSION})")
-ptxkit_debian_package(programs ptxkit devel "" "" "analyzer and emulator of NVIDIA PTX, compressor for GPUs"
+ptxkit_debian_package(programs ptxkit devel "" "libz3-4" "analyzer and emulator of NVIDIA PTX, compressor for GPUs"
   "ptx-debug tries to refute PTX of any compiler, runs it on an emulator with a\nsanitizer, and writes reports. ptx-pack compresses in the LZ4 frame format and\nin formats of its own, on CPUs and GPUs. No CUDA toolkit is needed.")
 if(TARGET ptx-pack-mpi)
   ptxkit_debian_package(mpi ptxkit-mpi devel "" "openmpi-bin" "compressor for GPUs on all ranks of an MPI job"

@@ -13,7 +13,7 @@ target_link_libraries(ptxkit_harness INTERFACE
   ptxkit_emulator ptxkit_driver ptxkit_generated_launch ptxkit_kernel_images ptxkit_objects ptxkit_report)
 
 set(package_targets ptxkit_options ptxkit_harness
-  ptxkit_support ptxkit_ptx ptxkit_flow ptxkit_evidence ptxkit_catalogue ptxkit_rules ptxkit_inspect
+  ptxkit_support ptxkit_ptx ptxkit_flow ptxkit_prove ptxkit_evidence ptxkit_catalogue ptxkit_rules ptxkit_inspect
   ptxkit_analyze ptxkit_report ptxkit_emulator ptxkit_driver ptxkit_generated_launch ptxkit_objects
   ptxkit_kernel_images)
 set(exported_targets ${package_targets})

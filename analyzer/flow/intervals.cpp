@@ -4,7 +4,8 @@
 
 namespace ptxkit::flow {
 
-Intervals::Intervals(const Graph& graph, const Loops& loops, const std::vector<bool>& separates, size_t limit)
+Intervals::Intervals(const Graph& graph, const Loops& loops, const std::vector<bool>& separates, size_t limit,
+                     const std::set<LoopId>& uncounted)
     : graph_(&graph), separates_(&separates) {
   in_.resize(graph.size());
   if (graph.size() == 0) return;
@@ -33,8 +34,8 @@ Intervals::Intervals(const Graph& graph, const Loops& loops, const std::vector<b
     for (const BlockId next : graph.successors(block)) {
       bool grown = false;
       for (Origin origin : out) {
-        if (loops.is_back_edge(block, next)) {
-          const LoopId loop = loops.innermost(next);
+        const LoopId loop = loops.innermost(next);
+        if (loops.is_back_edge(block, next) && !uncounted.contains(loop)) {
           origin.crossing = origin.crossing == Origin::kNoCrossing ? loop : Origin::kManyCrossings;
         }
         const auto place = std::lower_bound(in_[next].begin(), in_[next].end(), origin);
@@ -73,6 +74,16 @@ Concurrency Intervals::concurrency(ptx::InstructionId first, ptx::InstructionId 
       else
         found.unbounded = true;
     }
+  return found;
+}
+
+std::set<std::pair<uint32_t, uint32_t>> Intervals::crossings(ptx::InstructionId first,
+                                                             ptx::InstructionId second) const {
+  std::set<std::pair<uint32_t, uint32_t>> found;
+  const std::vector<Origin> a = at(first), b = at(second);
+  for (const Origin& x : a)
+    for (const Origin& y : b)
+      if (x.barrier == y.barrier) found.emplace(x.crossing, y.crossing);
   return found;
 }
 

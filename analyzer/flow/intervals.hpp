@@ -37,12 +37,15 @@ using Edge = std::pair<BlockId, BlockId>;  // from, to
 class Intervals {
  public:
   // `separates[instruction]`: whether the instruction is a barrier. The analysis gives up on sets of more than `limit`
-  // origins.
-  Intervals(const Graph& graph, const Loops& loops, const std::vector<bool>& separates, size_t limit);
+  // origins. Back edges of the loops of `uncounted` are no crossings.
+  Intervals(const Graph& graph, const Loops& loops, const std::vector<bool>& separates, size_t limit,
+            const std::set<LoopId>& uncounted = {});
 
   bool is_complete() const { return complete_; }
   // Precondition: is_complete(), and both instructions are reachable.
   Concurrency concurrency(ptx::InstructionId first, ptx::InstructionId second) const;
+  // The crossings of the two instructions from each barrier that they share.
+  std::set<std::pair<uint32_t, uint32_t>> crossings(ptx::InstructionId first, ptx::InstructionId second) const;
   // Whether two threads can be at the two instructions in one interval if threads diverge only at the ends of blocks in
   // `parts`: on one path, one ahead of the other, or on different sides of such a block, at most one of them beyond the
   // join of its sides. No thread takes an edge of `closed`.

@@ -63,6 +63,8 @@ struct Arguments {
   uint32_t assume_align_bytes = 0;
   bool release = false, differential = false, replay = false;
   bool run = false, no_run = false;
+  bool no_prove = false;
+  uint32_t prove_steps = rules::kProveSteps;
   double run_seconds = 0.5;
   std::string ptxas;
   std::vector<std::string> source_roots;
@@ -193,6 +195,14 @@ Result<report::Baseline> read_baseline(const std::string& path) {
   return report::Baseline::read(*text, path);
 }
 
+// Whether a rule is open that the solver may decide.
+bool asks_solver(const report::KernelAnalysis& kernel) {
+  return std::ranges::any_of(kernel.verdicts, [](const report::RuleVerdict& verdict) {
+    return verdict.result.verdict == rules::Verdict::undecided &&
+           (verdict.rule->id == "F036" || verdict.rule->id == "F058" || verdict.rule->id == "F102");
+  });
+}
+
 int analyze_files(const Arguments& arguments) {
   if (const auto what = fault(arguments)) return usage_error("analyze", *what);
   const auto wanted = report::select_rules(arguments.selection);
@@ -215,6 +225,17 @@ int analyze_files(const Arguments& arguments) {
     complain(can.error().message());
     return rules::exit_code(rules::Status::unreadable);
   }
+  // The sandbox would not let it be loaded.
+  std::shared_ptr<const prove::Solver> solver;
+  std::string no_solver;
+  if (!arguments.no_prove) {
+    if (auto found = prove::Solver::open())
+      solver = *found;
+    else
+      no_solver = found.error().message();
+  }
+  options.rules.solver = solver.get();
+  options.rules.prove_steps = arguments.prove_steps;
   SandboxNeeds needs{{}, !arguments.ptxas.empty()};
   for (const Output& output : outputs_of(arguments)) needs.outputs.push_back(output.path);
   if (const auto code = begin_sandbox(arguments.inputs.sandbox, needs,
@@ -281,7 +302,9 @@ int analyze_files(const Arguments& arguments) {
   const report::SourceText source_text = [&](const auto& ptx, const auto& file) { return sources.text(ptx, file); };
   std::optional<report::HtmlReport> page;
   if (!arguments.html.empty()) page.emplace(options, source_text, arguments.html);
+  bool is_any_open = false;
   const auto add = [&](const std::shared_ptr<report::FileAnalysis>& file) {
+    is_any_open = is_any_open || std::ranges::any_of(file->kernels, asks_solver);
     documents.add(*file);
     if (page) page->add(file);
   };
@@ -313,6 +336,7 @@ int analyze_files(const Arguments& arguments) {
         add(std::make_shared<report::FileAnalysis>(report::unreadable(path, error)));
       });
   complain_of(promises.unused_files());
+  if (!no_solver.empty() && is_any_open) complain(fmt::format("nothing was proved by a solver: {}", no_solver));
   if (documents.has_skipped_all()) {
     return usage_error("analyze", fmt::format("--kernel: no kernel matches '{}'", arguments.kernel));
   }
@@ -444,6 +468,10 @@ void add_analyze(CLI::App& app, Action& action) {
               "gets 20 times as much")
       .type_name("S")
       .check(number(3600));
+  verb.flag("--no-prove", arguments->no_prove, "ask no solver (Z3) about what the rules leave undecided");
+  verb.option("--prove-steps", arguments->prove_steps, "how many steps the solver may take for a question (300000)")
+      .type_name("N")
+      .check(whole_number(4'000'000'000));
   verb.flag("-v,--verbose", arguments->verbose, "also print notes, and the verdict of every rule");
   verb.option(
           "--config", arguments->config,

@@ -9,6 +9,7 @@
 #include <fmt/format.h>
 
 #include "analyzer/rules/engine/footprint.hpp"
+#include "analyzer/rules/engine/pair_prover.hpp"
 #include "analyzer/rules/engine/race_search.hpp"
 #include "analyzer/rules/engine/result.hpp"
 #include "analyzer/rules/engine/walk.hpp"
@@ -108,6 +109,9 @@ class BlockRaceSearch {
   bool may_differ(const RacingAccess& one, const RacingAccess& other, const std::pair<Place, Place>& places);
   Outcome compare(size_t first, size_t second);
   void report(const RacingAccess& a, const RacingAccess& b, const std::pair<Place, Place>& places, bool is_likely);
+  bool may_prove() const { return context_->options.solver != nullptr && analyses_->shape().is_exact; }
+  void settle_undecided();
+  void report_met(const RacingAccess& a, const RacingAccess& b, const MetThreads& met);
   const flow::Thread& thread(const Place& place) const { return footprints_.threads()[place.thread]; }
 
   Context* context_;
@@ -120,6 +124,8 @@ class BlockRaceSearch {
   bool is_whole_grid_ = true;  // the threads are all that a launch has
   std::vector<Finding> findings_;
   std::set<ptx::InstructionId> reported_;
+  std::vector<std::pair<size_t, size_t>> undecided_;
+  size_t proved_ = 0;  // of these
   std::string open_;
 };
 
@@ -198,7 +204,8 @@ void BlockRaceSearch::collect() {
     const bool is_known = kind == flow::Base::Kind::parameter || is_variable;
     if (kind == flow::Base::Kind::variable && !is_variable) continue;  // of shared or local memory
     each.may_wrap = each.form.modulus_bits < 64;
-    if (!is_known || access.extent_bytes == 0 || (each.may_wrap && !is_plain_index(each.form))) {
+    each.is_evaluated = !each.may_wrap || is_plain_index(each.form);
+    if (!is_known || access.extent_bytes == 0 || (!each.is_evaluated && !may_prove())) {
       if (open_.empty())
         open_ = fmt::format("what the access in line {} touches cannot be followed",
                             line_of(*context_, access.instruction));
@@ -266,6 +273,7 @@ bool BlockRaceSearch::is_examined(const Access& a, const Access& b) const {
 
 BlockRaceSearch::Outcome BlockRaceSearch::compare(size_t first, size_t second) {
   const RacingAccess &a = accesses_[first], &b = accesses_[second];
+  if (!a.is_evaluated || !b.is_evaluated) return Outcome::open;
   if (!may_overlap(analyses_->forms(), a.form, a.access.extent_bytes, b.form, b.access.extent_bytes))
     return Outcome::apart;
   if (are_digits_apart(*context_, a, b, SpecialRegister::ctaid, sameness_) || is_exclusive(a, b)) return Outcome::apart;
@@ -353,6 +361,51 @@ void BlockRaceSearch::report(const RacingAccess& a, const RacingAccess& b, const
   findings_.push_back(std::move(finding));
 }
 
+// Asks the solver, where nothing else leaves the rule open.
+void BlockRaceSearch::settle_undecided() {
+  std::optional<PairProver> prover;
+  if (may_prove() && open_.empty() && findings_.empty() && !undecided_.empty())
+    prover.emplace(*context_, nullptr, undecided_.size());
+  for (const auto& [first, second] : undecided_) {
+    const RacingAccess &a = accesses_[first], &b = accesses_[second];
+    using Kind = PairProver::Answer::Kind;
+    const PairProver::Answer answer = prover ? prover->ask(a, b, false) : PairProver::Answer{};
+    proved_ += answer.kind == Kind::apart;
+    if (answer.kind == Kind::apart) continue;
+    const uint32_t* const grid = analyses_->shape().grid;
+    if (answer.kind == Kind::meet && pairs_ == RacePairs::global && grid[0] && grid[1] && grid[2] &&
+        !decided_by_memory_[first] && !decided_by_memory_[second])
+      report_met(a, b, *answer.threads);
+    else if (open_.empty())
+      open_ = fmt::format("that the accesses of two blocks in lines {} and {} stay apart could not be proved",
+                          line_of(*context_, a.access.instruction), line_of(*context_, b.access.instruction));
+  }
+}
+
+void BlockRaceSearch::report_met(const RacingAccess& a, const RacingAccess& b, const MetThreads& met) {
+  if (!reported_.insert(a.access.instruction).second) return;
+  const auto name = [](const flow::Thread& of) {
+    return fmt::format("thread ({}, {}, {}) of block ({}, {}, {})", of.tid[0], of.tid[1], of.tid[2], of.ctaid[0],
+                       of.ctaid[1], of.ctaid[2]);
+  };
+  Finding finding = finding_at(
+      *context_, a.access.instruction, met.assumptions.empty() ? Severity::high : Severity::medium,
+      met.assumptions.empty() ? Tier::proved : Tier::likely,
+      fmt::format("{} {} what {} {} in line {}, and nothing orders the two blocks", name(met.one), verb_of(a.access),
+                  name(met.other), verb_of(b.access), line_of(*context_, b.access.instruction)),
+      "give each block memory of its own, use atomics, or put the second access into another launch");
+  Witness witness;
+  for (unsigned d = 0; d < 3; ++d) {
+    witness.tid[d] = met.one.tid[d];
+    witness.other_tid[d] = met.other.tid[d];
+  }
+  witness.note = "in " + analyses_->domain().describe(a.form.base);
+  finding.witness = witness;
+  finding.assumptions = met.assumptions;
+  finding.path.push_back({context_->function().instructions[b.access.instruction].at, "the other access"});
+  findings_.push_back(std::move(finding));
+}
+
 RuleResult BlockRaceSearch::run() {
   collect();
   if (accesses_.empty() && open_.empty()) return not_applicable("no global object is reached that way");
@@ -367,14 +420,14 @@ RuleResult BlockRaceSearch::run() {
       if (comparisons > kMaxComparisons)
         return findings_.empty() ? undecided("not decided: budget: too many pairs of global accesses")
                                  : conclude(std::move(findings_), {});
-      if (compare(i, j) == Outcome::open && open_.empty())
-        open_ = fmt::format("that the accesses of two blocks in lines {} and {} stay apart could not be proved",
-                            line_of(*context_, a.access.instruction), line_of(*context_, b.access.instruction));
+      if (compare(i, j) == Outcome::open) undecided_.emplace_back(i, j);
     }
+  settle_undecided();
   if (findings_.empty() && !open_.empty()) return undecided(open_);
   in_program_order(findings_);
-  return conclude(std::move(findings_),
-                  "every two threads' accesses to global memory are apart or ordered, if no 32-bit index wraps");
+  std::string basis = "every two threads' accesses to global memory are apart or ordered, if no 32-bit index wraps";
+  if (proved_ > 0) basis += fmt::format("; Z3 proved {}", plural(proved_, "pair"));
+  return conclude(std::move(findings_), std::move(basis));
 }
 
 }  // namespace

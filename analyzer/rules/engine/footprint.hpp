@@ -21,7 +21,8 @@ struct RacingAccess {
   flow::Form form{};  // expanded
   flow::BlockId block = 0;
   std::vector<flow::Condition> conditions{};
-  bool may_wrap = false;  // a 32-bit index on the way to the address may have wrapped; taken as one that does not
+  bool may_wrap = false;     // a 32-bit index on the way to the address may have wrapped; taken as one that does not
+  bool is_evaluated = true;  // false: its address is for the solver alone
 };
 
 // Whether the form, which holds modulo less than 2^64, is that of a 32-bit index that programs do not let wrap: threads

@@ -17,9 +17,11 @@
 #include "analyzer/flow/tested_range.hpp"
 #include "analyzer/ptx/facts.hpp"
 #include "analyzer/rules/engine/footprint.hpp"
+#include "analyzer/rules/engine/pair_prover.hpp"
 #include "analyzer/rules/engine/result.hpp"
 #include "analyzer/rules/engine/thread_sample.hpp"
 #include "analyzer/rules/engine/walk.hpp"
+#include "support/plural.hpp"
 
 namespace ptxkit::rules {
 
@@ -88,6 +90,9 @@ class RaceSearch {
 
   bool is_examined(const Access& a, const Access& b) const;
   bool judge_pairs(const std::map<ObjectKey, std::vector<size_t>>& groups);
+  bool may_prove() const;
+  void settle_undecided();
+  void report_met(const RacingAccess& a, const RacingAccess& b, const MetThreads& met);
   bool is_any_examined() const;
   std::string nothing_examined() const;
   void judge_two_rows(std::map<ObjectKey, std::vector<size_t>> groups);
@@ -106,7 +111,14 @@ class RaceSearch {
   std::vector<bool> parts_;                              // per block: threads of the CTA may leave it different ways
   std::vector<Finding> findings_;
   std::set<ptx::InstructionId> reported_;
-  std::string open_;  // why the rule cannot say "survived"
+  struct UndecidedPair {
+    size_t first = 0, second = 0;
+    bool is_of_one_warp = true;  // lanes of a warp count too
+    auto operator<=>(const UndecidedPair&) const = default;
+  };
+  std::vector<UndecidedPair> undecided_;
+  size_t proved_ = 0;  // of these
+  std::string open_;   // why the rule cannot say "survived"
   bool lockstep_warps_ = false;
 };
 
@@ -139,6 +151,7 @@ void RaceSearch::drop_out_of_bounds_threads() {
   std::vector<flow::Thread> threads = footprints_.threads();
   size_t limit = threads.size();
   for (const RacingAccess& shared : accesses_) {
+    if (!shared.is_evaluated) continue;
     const flow::Base& base = analyses_->domain().base(shared.form.base);
     if (base.kind != flow::Base::Kind::variable || context_->module.variables[base.id].is_unsized) continue;
     const Footprint& print =
@@ -214,7 +227,8 @@ void RaceSearch::collect() {
                               base.kind == flow::Base::Kind::variable || base.kind == flow::Base::Kind::parameter;
     shared.may_wrap = shared.form.modulus_bits < (is_global ? 64u : 32u);
     const bool is_index = pairs_ == RacePairs::global && is_plain_index(shared.form);
-    if (access.extent_bytes == 0 || !known_object || (shared.may_wrap && !is_index)) {
+    shared.is_evaluated = !shared.may_wrap || is_index;
+    if (access.extent_bytes == 0 || !known_object || (!shared.is_evaluated && !may_prove())) {
       if (open_.empty())
         open_ = fmt::format("what the access in line {} touches cannot be followed",
                             line_of(*context_, access.instruction));
@@ -416,12 +430,17 @@ void RaceSearch::judge(size_t first, size_t second) {
       analyses_->uniformity().of(flow::source_of(analyses_->ssa(), a.access.data)) <= Uniformity::loaded &&
       context_->function().operand_pool[a.access.data].child_count == 0)
     return;  // every thread writes the same value
-  if (pairs_ == RacePairs::global && analyses_->shape().is_exact &&
+  const bool is_evaluated = a.is_evaluated && b.is_evaluated;
+  if (pairs_ == RacePairs::global && is_evaluated && analyses_->shape().is_exact &&
       are_digits_apart(*context_, a, b, ptx::SpecialRegister::tid, *sameness_))
     return;
   const flow::Concurrency cta = cta_->concurrency(x, y);
   if (!cta.any()) return;
   const flow::Concurrency warp = lockstep_warps_ ? flow::Concurrency{} : warp_->concurrency(x, y);
+  if (!is_evaluated) {
+    undecided_.push_back({first, second, warp.any()});
+    return;
+  }
   bool proved = true;
   auto inner = [&](const RacingAccess& shared) { return analyses_->loops().innermost(shared.block); };
   auto try_both = [&](LoopIteration m, LoopIteration n, bool same, bool in_warp) {
@@ -450,9 +469,56 @@ void RaceSearch::judge(size_t first, size_t second) {
             analyses_->uniformity().of(condition.predicate) > Uniformity::loaded)
           proved = false;
   }
-  if (!proved && open_.empty())
-    open_ = fmt::format("that the accesses in lines {} and {} stay apart could not be proved", line_of(*context_, x),
-                        line_of(*context_, y));
+  if (!proved) undecided_.push_back({first, second, warp.any()});
+}
+
+// Volatile and lockstep are no matter of addresses alone.
+bool RaceSearch::may_prove() const {
+  return context_->options.solver != nullptr && analyses_->shape().is_exact && pairs_ != RacePairs::lockstep;
+}
+
+// Asks the solver, where nothing else leaves the rule open.
+void RaceSearch::settle_undecided() {
+  std::ranges::sort(undecided_);
+  std::optional<PairProver> prover;
+  if (may_prove() && open_.empty() && findings_.empty() && !undecided_.empty())
+    prover.emplace(*context_, &cta_separates_, undecided_.size());
+  for (const auto& [first, second, is_of_one_warp] : undecided_) {
+    const RacingAccess &a = accesses_[first], &b = accesses_[second];
+    using Kind = PairProver::Answer::Kind;
+    const PairProver::Answer answer = prover ? prover->ask(a, b, !is_of_one_warp) : PairProver::Answer{};
+    proved_ += answer.kind == Kind::apart;
+    if (answer.kind == Kind::apart) continue;
+    if (answer.kind == Kind::meet && is_examined(a.access, b.access) && a.access.is_plain && b.access.is_plain &&
+        cta_->can_be_concurrent(a.access.instruction, b.access.instruction, parts_, analyses_->post_dominators(),
+                                closed_edges(a, b)))
+      report_met(a, b, *answer.threads);
+    else if (open_.empty())
+      open_ = fmt::format("that the accesses in lines {} and {} stay apart could not be proved",
+                          line_of(*context_, a.access.instruction), line_of(*context_, b.access.instruction));
+  }
+}
+
+void RaceSearch::report_met(const RacingAccess& a, const RacingAccess& b, const MetThreads& met) {
+  if (!reported_.insert(a.access.instruction).second) return;
+  const flow::Thread &one = met.one, &other = met.other;
+  Finding finding =
+      finding_at(*context_, a.access.instruction, met.assumptions.empty() ? Severity::high : Severity::medium,
+                 met.assumptions.empty() ? Tier::proved : Tier::likely,
+                 fmt::format("thread ({}, {}, {}) {} what thread ({}, {}, {}) {} in line {}, with no barrier between",
+                             one.tid[0], one.tid[1], one.tid[2], verb_of(a.access), other.tid[0], other.tid[1],
+                             other.tid[2], verb_of(b.access), line_of(*context_, b.access.instruction)),
+                 "put bar.sync between the two accesses");
+  Witness witness;
+  for (unsigned d = 0; d < 3; ++d) {
+    witness.tid[d] = one.tid[d];
+    witness.other_tid[d] = other.tid[d];
+  }
+  witness.note = "in " + analyses_->domain().describe(a.form.base);
+  finding.witness = witness;
+  finding.assumptions = met.assumptions;
+  finding.path.push_back({context_->function().instructions[b.access.instruction].at, "the other access"});
+  findings_.push_back(std::move(finding));
 }
 
 // Accesses of one object with each other. Returns whether the budget was enough.
@@ -566,12 +632,15 @@ RuleResult RaceSearch::run() {
 
   const bool is_complete = judge_pairs(groups);
   if (is_complete && findings_.empty()) judge_two_rows(groups);
+  settle_undecided();
   std::stable_sort(findings_.begin(), findings_.end(),
                    [](const Finding& x, const Finding& y) { return x.instruction < y.instruction; });
   if (is_complete && findings_.empty() && !analyses_->shape().is_exact && analyses_->shape().max_threads > 1)
     open_ = "the block's shape is not known; .reqntid or a launch file says it";
   if (findings_.empty() && !open_.empty()) return undecided(open_);
-  return conclude(std::move(findings_), "every two threads' accesses are apart, atomic or separated by a barrier");
+  std::string basis = "every two threads' accesses are apart, atomic or separated by a barrier";
+  if (proved_ > 0) basis += fmt::format("; Z3 proved {}", plural(proved_, "pair"));
+  return conclude(std::move(findings_), std::move(basis));
 }
 
 }  // namespace

@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "analyzer/flow/launch.hpp"
+#include "analyzer/prove/solver.hpp"
 #include "analyzer/ptx/tree.hpp"
 
 namespace ptxkit::rules {
@@ -111,6 +112,8 @@ using DifferentialRunner = std::function<Differential(const ptx::Module& module,
 // Registers per thread as allocated by an assembler, for F092; nothing where it rejects the kernel.
 using RegisterCounter = std::function<std::optional<uint32_t>(const ptx::Module& module, ptx::FunctionId kernel)>;
 
+inline constexpr uint32_t kProveSteps = 300'000;
+
 // The user's options, and the evidence from hardware.
 struct Options {
   Profile profile = Profile::root_cause;
@@ -120,6 +123,8 @@ struct Options {
   bool release = false;                   // --release: do not ask for a debug buffer
   DifferentialRunner differential;        // --differential; empty: not set
   RegisterCounter registers;              // --ptxas; empty: not set
+  const prove::Solver* solver = nullptr;  // null: --no-prove, or there is none
+  uint32_t prove_steps = kProveSteps;     // --prove-steps, of each question to the solver
 };
 
 }  // namespace ptxkit::rules
