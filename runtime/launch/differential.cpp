@@ -5,7 +5,12 @@
 #include <atomic>
 #include <cstdlib>
 #include <functional>
+#include <iterator>
+#include <string>
+#include <string_view>
+#include <utility>
 #include <variant>
+#include <vector>
 
 #include <fmt/format.h>
 
@@ -39,10 +44,23 @@ constexpr int kHighestLevel = 4;  // of the driver's compiler
 Differential not_run(std::string why) { return {Differential::Outcome::not_run, std::move(why)}; }
 
 struct Run {
-  std::vector<std::byte> memory;  // contents of all buffers, concatenated
-  std::string trouble;            // why the run did not end normally
-  bool has_died = false;          // of a fault on a GPU, which invalidates the context
+  std::vector<std::byte> memory;                          // contents of all buffers, concatenated
+  std::string trouble;                                    // why the run did not end normally
+  bool has_died = false;                                  // of a fault on a GPU, which invalidates the context
+  std::vector<std::pair<std::string, size_t>> buffers{};  // their parameters or variables, and where each begins
 };
+
+std::vector<std::pair<std::string, size_t>> places_of(const GeneratedLaunch& launch) {
+  std::vector<std::pair<std::string, size_t>> places;
+  size_t at = 0;
+  for (const auto* list : {&launch.parameters, &launch.variables})
+    for (const GeneratedParameter& each : *list)
+      for (const GeneratedBuffer& buffer : each.buffers) {
+        places.emplace_back(each.name, at);
+        at += buffer.bytes.size();
+      }
+  return places;
+}
 
 Run run_once(const ptx::Module& module, const ptx::Function& kernel, const flow::LaunchFacts* facts,
              const Schedule& schedule) {
@@ -61,6 +79,7 @@ Run run_once(const ptx::Module& module, const ptx::Function& kernel, const flow:
     return {{},
             fmt::format("the sanitizer has a fault {}, which makes a difference mean nothing: {} [{}]", schedule.name,
                         outcome.faults.front().message, emulator::rule(outcome.faults.front().kind))};
+  run.buffers = places_of(*generated);
   size_t number = 0;
   for (const GeneratedBuffer* buffer : all_buffers(*generated)) {
     const emulator::Address address = emulated->addresses[number++];
@@ -189,10 +208,41 @@ Run run_on_gpu(const driver::ContextPointer& context, const ptx::Module& module,
   return run;
 }
 
-std::string first_difference(const Run& a, std::string_view where_a, const Run& b, std::string_view where_b) {
-  const auto [left, right] = std::mismatch(a.memory.begin(), a.memory.end(), b.memory.begin());
-  return fmt::format("byte {} of the buffers is {} {} and {} {}", left - a.memory.begin(), std::to_integer<int>(*left),
-                     where_a, std::to_integer<int>(*right), where_b);
+// The aligned eight bytes of the first difference: "bytes 8 to 15 of 'out' are 00 ... on the emulator and 01 ...
+// there".
+std::string first_difference(const Run& emulated, const Run& a, std::string_view where_a, const Run& b,
+                             std::string_view where_b) {
+  const auto first = std::mismatch(a.memory.begin(), a.memory.end(), b.memory.begin()).first - a.memory.begin();
+  const auto after = std::ranges::upper_bound(emulated.buffers, static_cast<size_t>(first), {},
+                                              &std::pair<std::string, size_t>::second);
+  const auto& [name, begin] = *std::prev(after);
+  const size_t end = after == emulated.buffers.end() ? a.memory.size() : after->second;
+  const size_t from = (static_cast<size_t>(first) - begin) / 8 * 8, to = std::min(from + 8, end - begin);
+  const auto hex = [&](const Run& run) {
+    std::string text;
+    for (size_t i = from; i < to; ++i) text += fmt::format(" {:02x}", std::to_integer<int>(run.memory[begin + i]));
+    return text;
+  };
+  return fmt::format("bytes {} to {} of '{}' are{} {} and{} {}", from, to - 1, name, hex(a), where_a, hex(b), where_b);
+}
+
+// A register whose value is another one in every run or on every machine; empty where the module reads none.
+std::string_view unsteady_register(const ptx::Module& module) {
+  using Special = ptx::SpecialRegister;
+  constexpr Special kUnsteady[] = {Special::clock,       Special::clock_hi,       Special::clock64,
+                                   Special::globaltimer, Special::globaltimer_lo, Special::globaltimer_hi,
+                                   Special::smid,        Special::nsmid,          Special::warpid,
+                                   Special::nwarpid,     Special::gridid};
+  for (const ptx::Function& function : module.functions)
+    for (const ptx::Operand& operand : function.operand_pool)
+      if (operand.kind == ptx::OperandKind::special &&
+          std::ranges::find(kUnsteady, static_cast<Special>(operand.id)) != std::end(kUnsteady))
+        return ptx::text(static_cast<Special>(operand.id));
+  return {};
+}
+
+std::string unsteady(std::string_view name) {
+  return fmt::format("the module reads {}, whose value differs from run to run or between machines", name);
 }
 
 }  // namespace
@@ -201,6 +251,7 @@ Differential compare_with_gpu(const ptx::Module& module, ptx::FunctionId kernel,
   // The process has only one primary context: nothing can run after a fault.
   static std::atomic<bool> context_is_lost = false;
   if (context_is_lost) return not_run("an earlier kernel destroyed the GPU's context");
+  if (const auto name = unsteady_register(module); !name.empty()) return not_run(unsteady(name));
   const ptx::Function& function = module.functions[kernel];
   auto opened = driver::Driver::open();
   if (!opened) return not_run(opened.error().error.what);
@@ -208,8 +259,9 @@ Differential compare_with_gpu(const ptx::Module& module, ptx::FunctionId kernel,
   const auto context = driver::Context::create(std::move(*opened), chosen != nullptr ? std::atoi(chosen) : 0);
   if (!context) return not_run(context.error().message());
   const bool holds_emulator = !is_approximate(function);
-  Run first = run_once(module, function, facts, kSchedules[0]);
-  if (!first.trouble.empty()) return not_run(first.trouble);
+  const Run emulated = run_once(module, function, facts, kSchedules[0]);
+  if (!emulated.trouble.empty()) return not_run(emulated.trouble);
+  Run first = emulated;
   std::string first_place = "on the emulator";
   for (int level = 0; level <= kHighestLevel; ++level) {
     Run run = run_on_gpu(*context, module, function, facts, level);
@@ -223,7 +275,7 @@ Differential compare_with_gpu(const ptx::Module& module, ptx::FunctionId kernel,
       first = std::move(run);
       first_place = place;
     } else if (run.memory != first.memory) {
-      return {Differential::Outcome::different, first_difference(first, first_place, run, place)};
+      return {Differential::Outcome::different, first_difference(emulated, first, first_place, run, place)};
     }
   }
   return {Differential::Outcome::same, fmt::format("{}levels 0 to {} of {}", holds_emulator ? "the emulator and " : "",
@@ -231,6 +283,7 @@ Differential compare_with_gpu(const ptx::Module& module, ptx::FunctionId kernel,
 }
 
 Differential compare_schedules(const ptx::Module& module, ptx::FunctionId kernel, const flow::LaunchFacts* facts) {
+  if (const auto name = unsteady_register(module); !name.empty()) return not_run(unsteady(name));
   std::vector<Run> runs;  // all, since a difference counts only where the sanitizer finds nothing in any of them
   for (const Schedule& schedule : kSchedules) {
     runs.push_back(run_once(module, module.functions[kernel], facts, schedule));
@@ -238,7 +291,7 @@ Differential compare_schedules(const ptx::Module& module, ptx::FunctionId kernel
   }
   for (size_t i = 1; i < runs.size(); ++i) {
     if (runs[i].memory == runs[0].memory) continue;
-    const std::string what = first_difference(runs[0], kSchedules[0].name, runs[i], kSchedules[i].name);
+    const std::string what = first_difference(runs[0], runs[0], kSchedules[0].name, runs[i], kSchedules[i].name);
     if (has_updates(module)) return not_run("the result depends on the order of atomic updates: " + what);
     return {Differential::Outcome::different, what};
   }

@@ -28,6 +28,10 @@ namespace ptxkit {
 // compares with.
 inline constexpr unsigned kFirstSearchVariant = 5;
 
+// Between buffers of made-up size on the emulator. An index that leaves a buffer shall not get into another: on a GPU
+// the two lie elsewhere.
+inline constexpr uint64_t kApartBytes = uint64_t{1} << 28;
+
 // A buffer whose address is a parameter or part of one; or the memory behind an object, whose handle or map is.
 struct GeneratedBuffer {
   uint64_t offset = 0;  // of the address, handle or map in the parameter

@@ -177,7 +177,7 @@ Result<MadeLaunch> make_launch(const ptx::Module& module, const ptx::Function& k
     made.assumptions.push_back(fmt::format("made up: block {}", axes(shape.block)));
   if (number == kZerosLaunch) clear(*generated);
   made.launch = std::move(*generated);
-  made.launch.align_bytes = 2 * kMaxGrownBytes;  // an index that leaves a buffer shall not get into another
+  made.launch.align_bytes = kApartBytes;
   const MadeSchedule schedule = made_schedule(number);
   made.is_sized =
       size(module, kernel, facts, made.launch, kMaxGrownBytes,

@@ -66,6 +66,7 @@ bool size(const ptx::Module& module, const ptx::Function& kernel, const flow::La
 Result<GeneratedLaunch> generate_sized_launch(const ptx::Module& module, const ptx::Function& kernel,
                                               const flow::LaunchFacts* facts, unsigned variant, uint64_t most_bytes) {
   auto made = generate_launch(module, kernel, facts, variant);
+  if (made) made->align_bytes = kApartBytes;
   if (made) size(module, kernel, facts, *made, most_bytes, {.max_steps = kMaxSteps});
   return made;
 }
