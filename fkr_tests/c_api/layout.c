@@ -59,6 +59,8 @@ int main(void) {
   MEMBER(ptxkit_batch_options, framing);
   MEMBER(ptxkit_batch_options, level);
   MEMBER(ptxkit_batch_options, flags);
+  MEMBER(ptxkit_batch_options, dtype);
+  MEMBER(ptxkit_batch_options, stride);
   MEMBER(ptxkit_batch_options, reserved);
   SIZE(ptxkit_device_requirements);
   MEMBER(ptxkit_device_requirements, struct_bytes);
@@ -139,5 +141,13 @@ int main(void) {
   NUMBER(PTXKIT_ARGUMENT_IN_OUT);
   NUMBER(PTXKIT_MEASURE_DEVICE_TIMES);
   NUMBER(PTXKIT_ARGUMENT_ADDRESS);
+  NUMBER(PTXKIT_CODEC_RANS);
+  NUMBER(PTXKIT_DTYPE_BYTES);
+  NUMBER(PTXKIT_DTYPE_BF16);
+  NUMBER(PTXKIT_DTYPE_FP16);
+  NUMBER(PTXKIT_DTYPE_FP32);
+  NUMBER(PTXKIT_DTYPE_FP8_E4M3);
+  NUMBER(PTXKIT_DTYPE_FP8_E5M2);
+  NUMBER(PTXKIT_DTYPE_INT8);
   return 0;
 }

@@ -8,6 +8,7 @@
 #include <fmt/format.h>
 #include <lz4.h>
 
+#include "kernels/typed/typed_reference.hpp"
 #include "runtime/c_api/codecs.hpp"
 #include "runtime/c_api/context.hpp"
 #include "runtime/c_api/file_item.hpp"
@@ -32,6 +33,7 @@ struct Request {
   ptxkit_framing framing;
   bool is_reproducible, has_checksum;
   size_t largest_item_bytes;
+  uint32_t layout;  // kernels::TypedLayout, of typed rANS
 };
 
 Answer<Request> read_request(const ptxkit_batch_options* options) {
@@ -47,17 +49,22 @@ Answer<Request> read_request(const ptxkit_batch_options* options) {
                   fmt::format("{} has no framing {}", info->name, read->framing),
                   "bits of ptxkit_codec_info.framings say which there are");
   }
+  const auto layout = layout_of(*read);
+  if (!layout) return tl::unexpected(layout.error());
   using Kind = Coding::Kind;
-  const bool is_own = coding->kind == Kind::lz4 || coding->kind == Kind::ptz;
+  const bool is_own = coding->kind == Kind::lz4 || coding->kind == Kind::ptz || coding->kind == Kind::typed;
   const uint32_t known = is_own                       ? uint32_t{PTXKIT_REPRODUCIBLE}
                          : coding->kind == Kind::zstd ? uint32_t{PTXKIT_CONTENT_CHECKSUM}
                                                       : 0;
   if ((read->flags & ~known) != 0)
     return refuse(PTXKIT_INVALID_VALUE,
                   fmt::format("options: {} has no flags {:#x}", info->name, read->flags & ~known));
-  return Request{*coding, read->framing, (read->flags & PTXKIT_REPRODUCIBLE) != 0,
+  return Request{*coding,
+                 read->framing,
+                 (read->flags & PTXKIT_REPRODUCIBLE) != 0,
                  (read->flags & PTXKIT_CONTENT_CHECKSUM) != 0,
-                 static_cast<size_t>(std::min<uint64_t>(info->largest_host_item, std::numeric_limits<size_t>::max()))};
+                 static_cast<size_t>(std::min<uint64_t>(info->largest_host_item, std::numeric_limits<size_t>::max())),
+                 *layout};
 }
 
 // The arrays of a call.
@@ -424,6 +431,31 @@ void convert_standard(ptxkit_context& context, const Request& request, const Arr
   }
 }
 
+kernels::TypedOutcome encode_typed(Bytes raw, MutableBytes output, kernels::TypedLayout layout) {
+  if (raw.size() > kernels::kMaxBatchRawBytes || output.size() >= kernels::typed_bound(raw.size(), layout))
+    return kernels::typed_encode_reference(raw, output, layout);
+  // What an item takes is known when it is coded.
+  const size_t bound = kernels::typed_bound(raw.size(), layout);
+  const auto room = std::make_unique_for_overwrite<uint8_t[]>(bound);
+  const auto coded = kernels::typed_encode_reference(raw, {room.get(), bound}, layout);
+  if (coded.size_bytes > output.size()) return {kernels::BatchStatus::output_too_small, 0};
+  std::copy_n(room.get(), coded.size_bytes, output.begin());
+  return coded;
+}
+
+// Typed rANS: a thread for each item.
+void convert_typed(ptxkit_context& context, const Request& request, const Arrays& arrays,
+                   std::vector<ptxkit_status>& statuses, bool compresses) {
+  const auto layout = static_cast<kernels::TypedLayout>(request.layout);
+  context.lz4.engine().executor().for_each(arrays.count, [&](size_t i, unsigned) {
+    if (statuses[i] != PTXKIT_OK) return;
+    const auto outcome = compresses ? encode_typed(arrays.input(i), arrays.output(i), layout)
+                                    : kernels::typed_decode_reference(arrays.input(i), arrays.output(i));
+    statuses[i] = static_cast<ptxkit_status>(outcome.status);  // the numbers are the same
+    arrays.output_bytes[i] = outcome.size_bytes;
+  });
+}
+
 Answer<> run(ptxkit_context* context, const ptxkit_batch_options* options, const Arrays& arrays, bool compresses) {
   if (auto given = require(context, "context"); !given) return given;
   const auto request = read_request(options);
@@ -432,7 +464,9 @@ Answer<> run(ptxkit_context* context, const ptxkit_batch_options* options, const
   if (auto checked = check(arrays, statuses); !checked) return checked;
   Answer<> done;
   const bool is_lz4 = request->coding.is_lz4();
-  if (!is_lz4 && request->coding.kind != Coding::Kind::ptz) {
+  if (request->coding.kind == Coding::Kind::typed) {
+    convert_typed(*context, *request, arrays, statuses, compresses);
+  } else if (!is_lz4 && request->coding.kind != Coding::Kind::ptz) {
     convert_standard(*context, *request, arrays, statuses, compresses);
   } else if (compresses && is_lz4) {
     done = compress_lz4(*context, *request, arrays, statuses);
@@ -467,6 +501,8 @@ Answer<size_t> bound_of(const ptxkit_batch_options* options, size_t item_bytes) 
       return codec::zstd_item_bound(item_bytes);
     case Coding::Kind::deflate:
       return codec::deflate_bound(request->coding.wrapper, item_bytes);
+    case Coding::Kind::typed:
+      return kernels::typed_bound(item_bytes, static_cast<kernels::TypedLayout>(request->layout));
     case Coding::Kind::lz4:
       break;
   }
@@ -483,6 +519,13 @@ Answer<size_t> raw_size_of(const ptxkit_batch_options* options, Bytes item) {
                   "keep it beside them");
   }
   if (request->coding.kind == Coding::Kind::zstd) return raw_size_of_zstd(item);
+  if (request->coding.kind == Coding::Kind::typed) {
+    kernels::TypedItem typed;
+    if (const auto status = kernels::open_typed(item, typed); status != kernels::BatchStatus::ok) {
+      return refuse(static_cast<ptxkit_status>(status), "the header is none of typed rANS, or does not fit the item");
+    }
+    return typed.raw_bytes;
+  }
   if (request->framing == PTXKIT_FRAMING_FRAME) return raw_size_of_file(request->coding.is_lz4(), item);
   if (request->framing == PTXKIT_FRAMING_STORED)
     return refuse(PTXKIT_UNSUPPORTED, "stored items do not say their raw size", "keep it beside them");

@@ -5,7 +5,7 @@
 #include <fmt/format.h>
 #include <lz4.h>
 
-#include "kernels/abi.hpp"
+#include "kernels/typed/typed_format.hpp"
 #include "runtime/codec/cpu/zstd_coder.hpp"
 #include "runtime/codec/format/gzip_member.hpp"
 #include "support/suggest.hpp"
@@ -14,6 +14,7 @@ namespace ptxkit::c_api {
 namespace {
 
 constexpr ptxkit_codec kFirstPtz = 256;
+constexpr const char* kTypedName = "rans";
 
 // What others define, and libraries of others code on the CPU.
 struct StandardRow {
@@ -50,6 +51,7 @@ std::vector<std::string> names() {
   std::vector<std::string> all = {"lz4"};
   for (const format::PtzCodecRow& row : format::ptz_codecs()) all.emplace_back(row.name);
   for (const StandardRow& row : kStandard) all.emplace_back(row.name);
+  all.emplace_back(kTypedName);
   return all;
 }
 
@@ -58,6 +60,10 @@ Answer<> find(const char* name, ptxkit_codec* codec) {
   if (auto given = require(codec, "codec"); !given) return given;
   if (std::string_view(name) == "lz4") {
     *codec = PTXKIT_CODEC_LZ4;
+    return {};
+  }
+  if (std::string_view(name) == kTypedName) {
+    *codec = PTXKIT_CODEC_RANS;
     return {};
   }
   if (const format::PtzCodecRow* const row = format::find_ptz_codec(name)) {
@@ -94,6 +100,17 @@ Answer<ptxkit_codec_info> info_of(ptxkit_codec codec) {
     info.operations |= PTXKIT_CAN_DEVICE_BATCH;
     info.largest_device_item = kernels::kMaxBatchRawBytes;
     info.input_alignment = kernels::kStrideUnitBytes;
+    return info;
+  }
+  if (codec == PTXKIT_CODEC_RANS) {
+    copy_name(info.name, kTypedName);
+    info.operations = PTXKIT_CAN_HOST_BATCH | PTXKIT_CAN_DEVICE_BATCH;
+    info.framings = 1u << PTXKIT_FRAMING_RAW;
+    info.greatest_level = 1;
+    info.default_level = 1;
+    info.largest_host_item = kernels::kMaxBatchRawBytes;
+    info.largest_device_item = kernels::kMaxBatchRawBytes;
+    info.input_alignment = kernels::kTypedAlignment;
     return info;
   }
   if (const format::PtzCodecRow* const row = ptz_row(codec)) {
@@ -135,6 +152,10 @@ Answer<Coding> coding_of(ptxkit_codec codec, int32_t level) {
   }
   Coding coding;
   coding.level = level;
+  if (codec == PTXKIT_CODEC_RANS) {
+    coding.kind = Coding::Kind::typed;
+    return coding;
+  }
   if (const StandardRow* const row = standard_row(codec)) {
     coding.kind = row->kind;
     coding.wrapper = row->wrapper;
@@ -147,11 +168,48 @@ Answer<Coding> coding_of(ptxkit_codec codec, int32_t level) {
   return coding;
 }
 
+Answer<uint32_t> layout_of(const ptxkit_batch_options& options) {
+  using kernels::TypedLayout;
+  if (options.codec != PTXKIT_CODEC_RANS) {
+    if (options.dtype == 0 && options.stride == 0) return 0u;
+    return refuse(PTXKIT_INVALID_VALUE,
+                  fmt::format("options: codec {} has no dtype and no stride, found {} and {}", options.codec,
+                              options.dtype, options.stride),
+                  "set them to 0, or the codec to PTXKIT_CODEC_RANS");
+  }
+  constexpr TypedLayout kOfNumbers[] = {TypedLayout::bytes,   TypedLayout::bfloat16, TypedLayout::float16,
+                                        TypedLayout::float32, TypedLayout::bytes,    TypedLayout::bytes,
+                                        TypedLayout::bytes};
+  if (options.dtype >= std::size(kOfNumbers)) {
+    return refuse(PTXKIT_INVALID_VALUE, fmt::format("options: there is no dtype {}", options.dtype),
+                  "ptxkit_dtype has the numbers");
+  }
+  if (options.dtype != PTXKIT_DTYPE_BYTES && options.stride != 0) {
+    return refuse(PTXKIT_INVALID_VALUE,
+                  fmt::format("options: dtype {} has no stride, found {}", options.dtype, options.stride),
+                  "a stride is of PTXKIT_DTYPE_BYTES alone");
+  }
+  switch (options.stride) {
+    case 0:
+    case 1:
+      return static_cast<uint32_t>(kOfNumbers[options.dtype]);
+    case 2:
+      return static_cast<uint32_t>(TypedLayout::stride2);
+    case 4:
+      return static_cast<uint32_t>(TypedLayout::stride4);
+    case 8:
+      return static_cast<uint32_t>(TypedLayout::stride8);
+    default:
+      return refuse(PTXKIT_INVALID_VALUE,
+                    fmt::format("options: there is no stride of {} bytes, expected 1, 2, 4 or 8", options.stride));
+  }
+}
+
 }  // namespace ptxkit::c_api
 
 using namespace ptxkit;
 
-size_t ptxkit_codec_count(void) { return 1 + format::ptz_codecs().size() + std::size(c_api::kStandard); }
+size_t ptxkit_codec_count(void) { return 2 + format::ptz_codecs().size() + std::size(c_api::kStandard); }
 
 ptxkit_status ptxkit_codec_at(size_t index, ptxkit_codec* codec) {
   return c_api::call(__func__, [&]() -> c_api::Answer<> {
@@ -163,6 +221,7 @@ ptxkit_status ptxkit_codec_at(size_t index, ptxkit_codec* codec) {
     }
     const auto ptz = format::ptz_codecs();
     *codec = index == 0            ? PTXKIT_CODEC_LZ4
+             : index == count - 1  ? PTXKIT_CODEC_RANS
              : index <= ptz.size() ? c_api::kFirstPtz + static_cast<uint8_t>(ptz[index - 1].codec)
                                    : c_api::kStandard[index - 1 - ptz.size()].codec;
     return {};

@@ -1,4 +1,5 @@
-// The codecs of the ABI: LZ4, one for each row of runtime/codec/format/codecs.def, and those of libzstd and libdeflate.
+// The codecs of the ABI: LZ4, one for each row of runtime/codec/format/codecs.def, those of libzstd and libdeflate, and
+// typed rANS.
 #pragma once
 
 #include "runtime/c_api/status.hpp"
@@ -11,7 +12,7 @@ namespace ptxkit::c_api {
 
 // What a codec and a level stand for.
 struct Coding {
-  enum class Kind : uint8_t { lz4, ptz, zstd, deflate } kind = Kind::lz4;
+  enum class Kind : uint8_t { lz4, ptz, zstd, deflate, typed } kind = Kind::lz4;
   const format::PtzCodecRow* ptz = nullptr;                     // of `.ptz`
   codec::MatchSearch search = codec::MatchSearch::chains;       // of `.ptz`
   bool is_high = false;                                         // of LZ4
@@ -24,5 +25,9 @@ struct Coding {
 // Errors: no such codec; no such level.
 Answer<Coding> coding_of(ptxkit_codec codec, int32_t level);
 Answer<ptxkit_codec_info> info_of(ptxkit_codec codec);
+
+// The kernels::TypedLayout that dtype and stride stand for; 0 for codecs other than typed rANS. Errors: no such dtype
+// or stride; a codec that has none.
+Answer<uint32_t> layout_of(const ptxkit_batch_options& options);
 
 }  // namespace ptxkit::c_api

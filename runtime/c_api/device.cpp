@@ -31,7 +31,29 @@ Answer<> create(int32_t ordinal, const char* cuda_library, ptxkit_device** devic
   return {};
 }
 
-Answer<library::Framing> framing_of(const ptxkit_batch_options* options) {
+struct Request {
+  library::Framing framing;
+  library::Coding coding;
+};
+
+Answer<library::Framing> framing_of(const ptxkit_batch_options& options) {
+  switch (options.framing) {
+    case PTXKIT_FRAMING_RAW:
+      return library::Framing::raw;
+    case PTXKIT_FRAMING_NUMCODECS:
+      return library::Framing::numcodecs;
+    case PTXKIT_FRAMING_FRAME:
+      return library::Framing::frame;
+    case PTXKIT_FRAMING_HDF5:
+      return library::Framing::hdf5;
+    default:
+      return refuse(options.framing > PTXKIT_FRAMING_STORED ? PTXKIT_INVALID_VALUE : PTXKIT_UNSUPPORTED,
+                    fmt::format("batches in device memory have no framing {}", options.framing),
+                    "take RAW, NUMCODECS, FRAME or HDF5");
+  }
+}
+
+Answer<Request> read_request(const ptxkit_batch_options* options) {
   const ptxkit_batch_options defaults = PTXKIT_BATCH_OPTIONS_DEFAULTS;
   const auto read = read_options(options, defaults, &ptxkit_batch_options::reserved);
   if (!read) return tl::unexpected(read.error());
@@ -44,20 +66,15 @@ Answer<library::Framing> framing_of(const ptxkit_batch_options* options) {
   if (coding->is_high) return refuse(PTXKIT_UNSUPPORTED, "batches in device memory have level 1 alone");
   if ((read->flags & ~uint32_t{PTXKIT_REPRODUCIBLE}) != 0)
     return refuse(PTXKIT_INVALID_VALUE, fmt::format("options: unknown flags {:#x}", read->flags));
-  switch (read->framing) {
-    case PTXKIT_FRAMING_RAW:
-      return library::Framing::raw;
-    case PTXKIT_FRAMING_NUMCODECS:
-      return library::Framing::numcodecs;
-    case PTXKIT_FRAMING_FRAME:
-      return library::Framing::frame;
-    case PTXKIT_FRAMING_HDF5:
-      return library::Framing::hdf5;
-    default:
-      return refuse(read->framing > PTXKIT_FRAMING_STORED ? PTXKIT_INVALID_VALUE : PTXKIT_UNSUPPORTED,
-                    fmt::format("batches in device memory have no framing {}", read->framing),
-                    "take RAW, NUMCODECS, FRAME or HDF5");
+  const auto layout = layout_of(*read);
+  if (!layout) return tl::unexpected(layout.error());
+  const auto framing = framing_of(*read);
+  if (!framing) return tl::unexpected(framing.error());
+  if (*layout != 0 && *framing != library::Framing::raw) {
+    return refuse(PTXKIT_UNSUPPORTED, fmt::format("{} has no framing {}", info->name, read->framing),
+                  "take PTXKIT_FRAMING_RAW");
   }
+  return Request{*framing, static_cast<library::Coding>(*layout)};
 }
 
 Answer<> query(const ptxkit_batch_options* options, size_t max_input_bytes, size_t count,
@@ -67,9 +84,9 @@ Answer<> query(const ptxkit_batch_options* options, size_t max_input_bytes, size
     return refuse(PTXKIT_INVALID_VALUE, fmt::format("requirements: struct_bytes is {}, expected {}",
                                                     requirements->struct_bytes, sizeof *requirements));
   }
-  const auto framing = framing_of(options);
-  if (!framing) return tl::unexpected(framing.error());
-  const auto needs = library::DeviceBatches::requirements(max_input_bytes, count, *framing);
+  const auto request = read_request(options);
+  if (!request) return tl::unexpected(request.error());
+  const auto needs = library::DeviceBatches::requirements(max_input_bytes, count, request->framing, request->coding);
   if (!needs) return refuse(PTXKIT_ITEM_TOO_LARGE, needs.error());
   *requirements = {};
   requirements->struct_bytes = sizeof *requirements;
@@ -104,8 +121,8 @@ ptxkit_status ptxkit_device_compress(ptxkit_device* device, const void* const* i
                                      ptxkit_status* statuses, void* stream) {
   return c_api::call(__func__, [&]() -> c_api::Answer<> {
     if (auto given = c_api::require(device, "device"); !given) return given;
-    const auto framing = c_api::framing_of(options);
-    if (!framing) return tl::unexpected(framing.error());
+    const auto request = c_api::read_request(options);
+    if (!request) return tl::unexpected(request.error());
     library::BatchCompression batch;
     batch.inputs = c_api::address(inputs);
     batch.input_bytes = c_api::address(input_bytes);
@@ -116,7 +133,8 @@ ptxkit_status ptxkit_device_compress(ptxkit_device* device, const void* const* i
     batch.outputs = c_api::address(outputs);
     batch.output_bytes = c_api::address(output_bytes);
     batch.statuses = c_api::address(statuses);
-    batch.framing = *framing;
+    batch.framing = request->framing;
+    batch.coding = request->coding;
     batch.is_reproducible = options != nullptr && (options->flags & PTXKIT_REPRODUCIBLE) != 0;
     if (const auto done = device->batches.compress(batch, stream); !done)
       return c_api::refuse(PTXKIT_INVALID_VALUE, done.error());
@@ -130,8 +148,8 @@ ptxkit_status ptxkit_device_decompress(ptxkit_device* device, const void* const*
                                        ptxkit_status* statuses, void* stream) {
   return c_api::call(__func__, [&]() -> c_api::Answer<> {
     if (auto given = c_api::require(device, "device"); !given) return given;
-    const auto framing = c_api::framing_of(options);
-    if (!framing) return tl::unexpected(framing.error());
+    const auto request = c_api::read_request(options);
+    if (!request) return tl::unexpected(request.error());
     library::BatchDecompression batch;
     batch.inputs = c_api::address(inputs);
     batch.input_bytes = c_api::address(input_bytes);
@@ -141,7 +159,8 @@ ptxkit_status ptxkit_device_decompress(ptxkit_device* device, const void* const*
     batch.temp = c_api::address(temp);
     batch.temp_bytes = temp_bytes;
     batch.outputs = c_api::address(outputs);
-    batch.framing = *framing;
+    batch.framing = request->framing;
+    batch.coding = request->coding;
     batch.statuses = c_api::address(statuses);
     if (const auto done = device->batches.decompress(batch, stream); !done)
       return c_api::refuse(PTXKIT_INVALID_VALUE, done.error());
@@ -155,15 +174,19 @@ ptxkit_status ptxkit_device_decompressed_sizes(ptxkit_device* device, const void
                                                void* stream) {
   return c_api::call(__func__, [&]() -> c_api::Answer<> {
     if (auto given = c_api::require(device, "device"); !given) return given;
-    const auto framing = c_api::framing_of(options);
-    if (!framing) return tl::unexpected(framing.error());
+    const auto request = c_api::read_request(options);
+    if (!request) return tl::unexpected(request.error());
+    if (request->coding != library::Coding::lz4) {
+      return c_api::refuse(PTXKIT_UNSUPPORTED, "rans has no call for raw sizes in device memory",
+                           "an item has its raw size as a u64 at byte 8");
+    }
     library::BatchSizes batch;
     batch.inputs = c_api::address(inputs);
     batch.input_bytes = c_api::address(input_bytes);
     batch.item_count = count;
     batch.output_bytes = c_api::address(output_bytes);
     batch.statuses = c_api::address(statuses);
-    batch.framing = *framing;
+    batch.framing = request->framing;
     if (const auto done = device->batches.decompressed_sizes(batch, stream); !done)
       return c_api::refuse(PTXKIT_INVALID_VALUE, done.error());
     return {};

@@ -80,12 +80,13 @@ typedef uint32_t ptxkit_codec;
 #define PTXKIT_CODEC_GZIP ((ptxkit_codec)3)
 #define PTXKIT_CODEC_ZLIB ((ptxkit_codec)4)
 #define PTXKIT_CODEC_DEFLATE ((ptxkit_codec)5)
+#define PTXKIT_CODEC_RANS ((ptxkit_codec)261)  // typed rANS, for arrays of numbers: ptxkit_batch_options.dtype
 
 // How the bytes of an item are wrapped.
 typedef uint32_t ptxkit_framing;
 enum {
   PTXKIT_FRAMING_RAW = 0,        // one LZ4 block, as LZ4_compress_default() writes it; the reader must know the raw size.
-                                 // Of deflate, a stream without a wrapper
+                                 // Of deflate, a stream without a wrapper; of rans, an item, which says its raw size
   PTXKIT_FRAMING_FRAME = 1,      // a whole file: an LZ4 or Zstandard frame, a gzip member, a zlib stream, or a `.ptz` container
   PTXKIT_FRAMING_NUMCODECS = 2,  // the raw size (4 bytes, little-endian), one LZ4 block: numcodecs.LZ4
   PTXKIT_FRAMING_HDF5 = 3,       // the chunk of HDF5 filter 32004
@@ -203,15 +204,30 @@ typedef enum ptxkit_flags {
   PTXKIT_SEEKABLE = 32             // Zstandard streams: many frames, and a table of them behind
 } ptxkit_flags;
 
+// The elements of items of PTXKIT_CODEC_RANS. Items may have any number of bytes: what is behind the last whole 128
+// elements is stored as it is. Every bit pattern comes back, those of NaNs and denormals too. A wrong type costs ratio
+// alone.
+typedef enum ptxkit_dtype {
+  PTXKIT_DTYPE_BYTES = 0,  // elements of ptxkit_batch_options.stride bytes; each byte of an element is coded apart
+  PTXKIT_DTYPE_BF16 = 1,
+  PTXKIT_DTYPE_FP16 = 2,
+  PTXKIT_DTYPE_FP32 = 3,
+  PTXKIT_DTYPE_FP8_E4M3 = 4,
+  PTXKIT_DTYPE_FP8_E5M2 = 5,
+  PTXKIT_DTYPE_INT8 = 6
+} ptxkit_dtype;
+
 typedef struct ptxkit_batch_options {
   uint32_t struct_bytes;
   ptxkit_codec codec;
   ptxkit_framing framing;
-  int32_t level;   // 0: the codec's default
-  uint32_t flags;  // PTXKIT_REPRODUCIBLE; of Zstandard PTXKIT_CONTENT_CHECKSUM; or 0
-  uint32_t reserved[11];
+  int32_t level;    // 0: the codec's default
+  uint32_t flags;   // PTXKIT_REPRODUCIBLE; of Zstandard PTXKIT_CONTENT_CHECKSUM; or 0
+  uint32_t dtype;   // ptxkit_dtype, of PTXKIT_CODEC_RANS; otherwise 0
+  uint32_t stride;  // of PTXKIT_DTYPE_BYTES: 1, 2, 4 or 8 bytes, 0 for 1; otherwise 0
+  uint32_t reserved[9];
 } ptxkit_batch_options;  // 64 bytes
-#define PTXKIT_BATCH_OPTIONS_DEFAULTS {sizeof(ptxkit_batch_options), PTXKIT_CODEC_LZ4, 0, 0, 0, {0}}
+#define PTXKIT_BATCH_OPTIONS_DEFAULTS {sizeof(ptxkit_batch_options), PTXKIT_CODEC_LZ4, 0, 0, 0, 0, 0, {0}}
 
 // The most bytes that compressing an item of `item_bytes` gives, whatever its content.
 PTXKIT_API ptxkit_status ptxkit_compress_bound(const ptxkit_batch_options* options, size_t item_bytes, size_t* bound);
@@ -227,8 +243,8 @@ PTXKIT_API ptxkit_status ptxkit_compress_batch(ptxkit_context* context, const pt
                                                const void* const* inputs, const size_t* input_bytes, size_t count,
                                                void* const* outputs, const size_t* output_capacities,
                                                size_t* output_bytes, ptxkit_status* statuses);
-// The same the other way round. `options` names codec and framing; level and flags have no effect. Nothing is written
-// outside of outputs[i] .. + output_capacities[i], whatever the input is.
+// The same the other way round. `options` names codec and framing; level, flags, dtype and stride have no effect. Nothing is
+// written outside of outputs[i] .. + output_capacities[i], whatever the input is.
 PTXKIT_API ptxkit_status ptxkit_decompress_batch(ptxkit_context* context, const ptxkit_batch_options* options,
                                                  const void* const* inputs, const size_t* input_bytes, size_t count,
                                                  void* const* outputs, const size_t* output_capacities,
@@ -280,6 +296,10 @@ PTXKIT_API ptxkit_status ptxkit_device_query(const ptxkit_batch_options* options
 // statuses[i], if `statuses` is not null, is PTXKIT_OK, PTXKIT_INVALID_VALUE (a null address), PTXKIT_MISALIGNED or
 // PTXKIT_ITEM_TOO_LARGE; output_bytes[i] is then 0. The call itself returns an error if the arguments on the host cannot
 // be right or the driver refuses them; then nothing was submitted. The order of the arguments is that of nvCOMP.
+//
+// Items of PTXKIT_CODEC_RANS have framing raw. Their addresses and those of their outputs are multiples of 16, otherwise
+// the item's status is PTXKIT_MISALIGNED; that holds for ptxkit_device_decompress(), too. The bytes are those of a batch
+// in host memory.
 PTXKIT_API ptxkit_status ptxkit_device_compress(ptxkit_device* device, const void* const* inputs,
                                                 const size_t* input_bytes, size_t max_input_bytes, size_t count,
                                                 void* temp, size_t temp_bytes, void* const* outputs,
@@ -303,6 +323,7 @@ PTXKIT_API ptxkit_status ptxkit_device_decompress(ptxkit_device* device, const v
 // The raw sizes of compressed items: output_bytes[i] becomes what ptxkit_device_decompress() makes of item i, given the
 // room, or 0 where statuses[i] is not PTXKIT_OK. From the headers where the framing has a size, which is a claim of the
 // item, or PTXKIT_UNSUPPORTED for a frame that has none; a raw block is followed through its sequences, without writing.
+// The call is PTXKIT_UNSUPPORTED for PTXKIT_CODEC_RANS, whose items have their raw size as a u64 at byte 8.
 // The order of the arguments is that of nvCOMP.
 PTXKIT_API ptxkit_status ptxkit_device_decompressed_sizes(ptxkit_device* device, const void* const* inputs,
                                                           const size_t* input_bytes, size_t* output_bytes, size_t count,

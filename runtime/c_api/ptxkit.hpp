@@ -111,10 +111,13 @@ inline Expected<ptxkit_codec_info> query(ptxkit_codec codec) {
 
 inline ptxkit_context_options context_options() { return PTXKIT_CONTEXT_OPTIONS_DEFAULTS; }
 inline ptxkit_batch_options batch_options(ptxkit_codec codec = PTXKIT_CODEC_LZ4,
-                                          ptxkit_framing framing = PTXKIT_FRAMING_RAW) {
+                                          ptxkit_framing framing = PTXKIT_FRAMING_RAW,
+                                          uint32_t dtype = PTXKIT_DTYPE_BYTES, uint32_t stride = 0) {
   ptxkit_batch_options options = PTXKIT_BATCH_OPTIONS_DEFAULTS;
   options.codec = codec;
   options.framing = framing;
+  options.dtype = dtype;
+  options.stride = stride;
   return options;
 }
 inline ptxkit_stream_options stream_options(ptxkit_codec codec = PTXKIT_CODEC_LZ4) {

@@ -63,7 +63,9 @@ STRUCTURES: Dict[str, _Fields] = {
         ("framing", c_uint32),
         ("level", c_int32),
         ("flags", c_uint32),
-        ("reserved", c_uint32 * 11),
+        ("dtype", c_uint32),
+        ("stride", c_uint32),
+        ("reserved", c_uint32 * 9),
     ],
     "ptxkit_device_requirements": [
         ("struct_bytes", c_uint32),

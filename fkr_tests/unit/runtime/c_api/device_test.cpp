@@ -1,9 +1,11 @@
 // Batches in device memory through libptxkit.so, on the driver whose GPU is the emulator.
 #include <numeric>
+#include <tuple>
 
 #include <gmock/gmock.h>
 #include <lz4.h>
 
+#include "fkr_tests/cases/typed_arrays.hpp"
 #include "fkr_tests/unit/runtime/c_api/c_api.hpp"
 #include "runtime/driver/context.hpp"
 
@@ -266,6 +268,56 @@ TEST_F(DeviceCApi, FramesAndChunksComeBack) {
   ptxkit_context_destroy(host);
 }
 
+// Typed rANS: the bytes of the reference, each of the types, odd sizes, and bad items beside good ones.
+TEST_F(DeviceCApi, TypedItemsAreThoseOfTheReferenceAndComeBack) {
+  using kernels::TypedLayout;
+  options_.codec = PTXKIT_CODEC_RANS;
+  for (const auto& [dtype, stride, layout] : {std::tuple{PTXKIT_DTYPE_BF16, 0u, TypedLayout::bfloat16},
+                                              {PTXKIT_DTYPE_FP8_E5M2, 0u, TypedLayout::bytes},
+                                              {PTXKIT_DTYPE_BYTES, 4u, TypedLayout::stride4}}) {
+    options_.dtype = dtype;
+    options_.stride = stride;
+    const std::vector<Bytes> items = {{}, weight_bytes(70001, layout, 1), every_pattern(), words(300), words(5000)};
+    const std::vector<Bytes> packed = compressed(items, nullptr);
+    std::vector<OnDevice<uint8_t>> stored, rooms;
+    std::vector<const void*> inputs;
+    std::vector<void*> outputs;
+    std::vector<size_t> sizes, capacities;
+    for (size_t i = 0; i < items.size(); ++i) {
+      EXPECT_TRUE(packed[i] == typed_coded(items[i], layout)) << dtype << " " << i;
+      stored.emplace_back(context_, packed[i]);
+      rooms.emplace_back(context_, Bytes(items[i].size() + 8, kGuard));
+      inputs.push_back(stored[i].get());
+      outputs.push_back(rooms[i].get());
+      sizes.push_back(packed[i].size());
+      capacities.push_back(items[i].size());
+    }
+    --sizes[3];                       // cut
+    inputs[4] = stored[4].get() + 8;  // of an item to decode, too
+    const OnDevice<const void*> input_array(context_, inputs);
+    const OnDevice<void*> output_array(context_, outputs);
+    const OnDevice<size_t> size_array(context_, sizes), capacity_array(context_, capacities),
+        used(context_, std::vector<size_t>(items.size(), 77));
+    const OnDevice<ptxkit_status> statuses(context_, std::vector<ptxkit_status>(items.size(), 77));
+    ASSERT_OK(ptxkit_device_decompress(device_, input_array.get(), size_array.get(), capacity_array.get(), used.get(),
+                                       items.size(), nullptr, 0, output_array.get(), &options_, statuses.get(),
+                                       nullptr));
+    EXPECT_EQ(statuses.values(), (std::vector<ptxkit_status>{PTXKIT_OK, PTXKIT_OK, PTXKIT_OK, PTXKIT_CANNOT_DECOMPRESS,
+                                                             PTXKIT_MISALIGNED}));
+    EXPECT_EQ(used.values(), (std::vector<size_t>{0, 70001, 131072, 0, 0}));
+    for (size_t i = 0; i < 3; ++i) {
+      Bytes room = rooms[i].values();
+      EXPECT_EQ(room[capacities[i]], kGuard);
+      room.resize(items[i].size());
+      EXPECT_TRUE(room == items[i]) << dtype << " " << i;
+    }
+    EXPECT_EQ(ptxkit_device_decompressed_sizes(device_, input_array.get(), size_array.get(), used.get(), items.size(),
+                                               &options_, statuses.get(), nullptr),
+              PTXKIT_UNSUPPORTED);
+    EXPECT_THAT(ptxkit_last_error(), HasSubstr("u64 at byte 8"));
+  }
+}
+
 TEST_F(DeviceCApi, RefusesWhatCannotBeRight) {
   const auto refused = [&](ptxkit_status status, ptxkit_status expected, const char* text) {
     EXPECT_EQ(status, expected);
@@ -301,9 +353,18 @@ TEST_F(DeviceCApi, RefusesWhatCannotBeRight) {
   refused(ptxkit_device_query(&options_, 1, 1, &needs), PTXKIT_UNSUPPORTED, "lzr has no batches in device memory");
   for (size_t index = 0; index < ptxkit_codec_count(); ++index) {
     ASSERT_OK(ptxkit_codec_at(index, &options_.codec));
-    if (options_.codec == PTXKIT_CODEC_LZ4) continue;
+    if (options_.codec == PTXKIT_CODEC_LZ4 || options_.codec == PTXKIT_CODEC_RANS) continue;
     refused(ptxkit_device_query(&options_, 1, 1, &needs), PTXKIT_UNSUPPORTED, " has no batches in device memory");
   }
+  options_ = PTXKIT_BATCH_OPTIONS_DEFAULTS;
+  options_.dtype = PTXKIT_DTYPE_BF16;
+  refused(ptxkit_device_query(&options_, 1, 1, &needs), PTXKIT_INVALID_VALUE, "codec 1 has no dtype");
+  options_.codec = PTXKIT_CODEC_RANS;
+  EXPECT_OK(ptxkit_device_query(&options_, 1, 1, &needs));
+  EXPECT_EQ(needs.input_alignment, 16u);
+  EXPECT_EQ(needs.output_alignment, 16u);
+  options_.framing = PTXKIT_FRAMING_FRAME;
+  refused(ptxkit_device_query(&options_, 1, 1, &needs), PTXKIT_UNSUPPORTED, "rans has no framing 1");
   ptxkit_device* none = nullptr;
   refused(ptxkit_device_create(9, EMULATED_CUDA, &none), PTXKIT_NO_DEVICE, "there is no device 9");
   refused(ptxkit_device_create(-1, EMULATED_CUDA, &none), PTXKIT_NO_DEVICE, "there is no device -1");
