@@ -243,8 +243,8 @@ PTXKIT_API ptxkit_status ptxkit_compress_batch(ptxkit_context* context, const pt
                                                const void* const* inputs, const size_t* input_bytes, size_t count,
                                                void* const* outputs, const size_t* output_capacities,
                                                size_t* output_bytes, ptxkit_status* statuses);
-// The same the other way round. `options` names codec and framing; level, flags, dtype and stride have no effect. Nothing is
-// written outside of outputs[i] .. + output_capacities[i], whatever the input is.
+// The same the other way round. `options` names codec and framing; level, flags, dtype and stride have no effect. Nothing
+// is written outside of outputs[i] .. + output_capacities[i], whatever the input is.
 PTXKIT_API ptxkit_status ptxkit_decompress_batch(ptxkit_context* context, const ptxkit_batch_options* options,
                                                  const void* const* inputs, const size_t* input_bytes, size_t count,
                                                  void* const* outputs, const size_t* output_capacities,
@@ -297,8 +297,8 @@ PTXKIT_API ptxkit_status ptxkit_device_query(const ptxkit_batch_options* options
 // PTXKIT_ITEM_TOO_LARGE; output_bytes[i] is then 0. The call itself returns an error if the arguments on the host cannot
 // be right or the driver refuses them; then nothing was submitted. The order of the arguments is that of nvCOMP.
 //
-// Items of PTXKIT_CODEC_RANS have framing raw. Their addresses and those of their outputs are multiples of 16, otherwise
-// the item's status is PTXKIT_MISALIGNED; that holds for ptxkit_device_decompress(), too. The bytes are those of a batch
+// Items of PTXKIT_CODEC_RANS have framing raw. Their addresses and those of their outputs are multiples of 16,
+// otherwise the item's status is PTXKIT_MISALIGNED; that holds for ptxkit_device_decompress(), too. The bytes are those of a batch
 // in host memory.
 PTXKIT_API ptxkit_status ptxkit_device_compress(ptxkit_device* device, const void* const* inputs,
                                                 const size_t* input_bytes, size_t max_input_bytes, size_t count,
