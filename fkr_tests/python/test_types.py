@@ -11,6 +11,7 @@ import numpy as np
 import ptxkit
 from ptxkit import debug
 codec = ptxkit.Codec("lz4", level=1)
+typed: bytes = ptxkit.Codec("rans", dtype="bfloat16").encode(np.zeros(4))
 one: bytes = codec.encode(b"x")
 many: list[bytes] = codec.encode([b"x", b"y"])
 back: list[bytes] = codec.decode(many, sizes=[1, 1])

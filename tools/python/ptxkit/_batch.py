@@ -5,7 +5,7 @@ from __future__ import annotations
 import ctypes
 import functools
 from itertools import accumulate
-from typing import Any, List, Optional, Sequence, Union
+from typing import Any, Dict, List, Optional, Sequence, Tuple, Union
 
 from ptxkit import _buffers, _c, _context, _errors
 
@@ -13,18 +13,57 @@ LZ4 = 1
 RAW, FRAME, NUMCODECS, HDF5, STORED = range(5)
 FRAMINGS = {"raw": RAW, "frame": FRAME, "numcodecs": NUMCODECS, "hdf5": HDF5, "stored": STORED}
 LARGEST_LZ4_RATIO = 255  # of a block, and so of a frame
+RANS = 261
+# 32768 elements of one byte each are 20 bytes, those of one value that are coded.
+LARGEST_RATIOS = {LZ4: LARGEST_LZ4_RATIO, RANS: 1639}
+
+# dtype and stride of ptxkit_batch_options, by the names that NumPy, ml_dtypes and PyTorch have for types. Integers and
+# other types of more than a byte are coded byte by byte.
+Elements = Tuple[int, int]
+BYTES: Elements = (0, 0)
+DTYPES: Dict[str, Elements] = {
+    "bfloat16": (1, 0),
+    "float16": (2, 0),
+    "float32": (3, 0),
+    "float8_e4m3fn": (4, 0),
+    "float8_e4m3": (4, 0),
+    "float8_e5m2": (5, 0),
+    "int8": (6, 0),
+    "uint8": BYTES,
+    **{name: (0, 2) for name in ("int16", "uint16")},
+    **{name: (0, 4) for name in ("int32", "uint32")},
+    **{name: (0, 8) for name in ("int64", "uint64", "float64", "complex64")},
+}
+
+
+def dtype_name(dtype: Any) -> str:
+    """The name of a type: of a string, a NumPy or ml_dtypes dtype or scalar type, or a PyTorch dtype."""
+    if isinstance(dtype, str):
+        return dtype
+    named = getattr(dtype, "name", None) or getattr(dtype, "__name__", None)
+    return named if isinstance(named, str) else str(dtype).split(".")[-1]
+
+
+def elements_of(values: Sequence[Any]) -> Elements:
+    """What the items of a batch are by their own `dtype`; bytes where there is none, or none that rans knows."""
+    kinds = {DTYPES.get(dtype_name(getattr(value, "dtype", "uint8")), BYTES) for value in values}
+    if len(kinds) > 1:
+        raise _errors.InvalidValueError(
+            "the items have several dtypes: expected one a batch, or dtype=", _errors.INVALID_VALUE
+        )
+    return kinds.pop() if kinds else BYTES
 
 
 @functools.lru_cache(maxsize=None)
-def options(codec: int, framing: int, level: int) -> Any:
-    return _c.BatchOptions(codec=codec, framing=framing, level=level)
+def options(codec: int, framing: int, level: int, elements: Elements = BYTES) -> Any:
+    return _c.BatchOptions(codec=codec, framing=framing, level=level, dtype=elements[0], stride=elements[1])
 
 
 @functools.lru_cache(maxsize=4096)
-def bound(codec: int, framing: int, level: int, size: int) -> int:
+def bound(codec: int, framing: int, level: int, size: int, elements: Elements = BYTES) -> int:
     """The most bytes that an item of `size` bytes takes."""
-    most = ctypes.c_size_t()
-    _c.check(_c.lib().ptxkit_compress_bound(ctypes.byref(options(codec, framing, level)), size, ctypes.byref(most)))
+    most, wanted = ctypes.c_size_t(), options(codec, framing, level, elements)
+    _c.check(_c.lib().ptxkit_compress_bound(ctypes.byref(wanted), size, ctypes.byref(most)))
     return most.value
 
 
@@ -71,17 +110,24 @@ def _call_one(function: Any, context: _context.Context, wanted: Any, data: bytes
     return used.value
 
 
-def compress(context: _context.Context, codec: int, framing: int, level: int, values: Sequence[Any]) -> List[bytes]:
-    wanted, function = options(codec, framing, level), _c.lib().ptxkit_compress_batch
+def compress(
+    context: _context.Context,
+    codec: int,
+    framing: int,
+    level: int,
+    values: Sequence[Any],
+    elements: Elements = BYTES,
+) -> List[bytes]:
+    wanted, function = options(codec, framing, level, elements), _c.lib().ptxkit_compress_batch
     if len(values) == 1 and type(values[0]) is bytes:
-        most = bound(codec, framing, level, len(values[0]))
+        most = bound(codec, framing, level, len(values[0]), elements)
         room = _buffers.new_bytes(most)
         return [room[: _call_one(function, context, wanted, values[0], room, most)]]
     with _buffers.Buffers() as inputs:
         inputs.add(values, "item")
         if not inputs.sizes:
             return []
-        capacities = [bound(codec, framing, level, size) for size in inputs.sizes]
+        capacities = [bound(codec, framing, level, size, elements) for size in inputs.sizes]
         room = _buffers.new_bytes(sum(capacities))
         begins = list(accumulate(capacities, initial=0))
         base = ctypes.cast(ctypes.c_char_p(room), ctypes.c_void_p).value or 0
@@ -91,10 +137,16 @@ def compress(context: _context.Context, codec: int, framing: int, level: int, va
 
 
 def compress_into(
-    context: _context.Context, codec: int, framing: int, level: int, values: Sequence[Any], rooms: Sequence[Any]
+    context: _context.Context,
+    codec: int,
+    framing: int,
+    level: int,
+    values: Sequence[Any],
+    rooms: Sequence[Any],
+    elements: Elements = BYTES,
 ) -> List[memoryview]:
     """Into buffers of the caller. Returns the part of each that is used."""
-    return _into(_c.lib().ptxkit_compress_batch, context, options(codec, framing, level), values, rooms)
+    return _into(_c.lib().ptxkit_compress_batch, context, options(codec, framing, level, elements), values, rooms)
 
 
 def decompress_into(
@@ -161,9 +213,10 @@ def raw_size(codec: int, framing: int, data: Union[bytes, int, None], size: int)
         if status != _errors.OK:
             raise _c.failure(status)
         raw = claimed.value
-    if codec == LZ4 and raw > LARGEST_LZ4_RATIO * size:
+    most = LARGEST_RATIOS.get(codec)
+    if most is not None and raw > most * size:
         raise _errors.DataError(
-            f"an item of {size} bytes claims to hold {raw}: expected at most {LARGEST_LZ4_RATIO} times as many",
+            f"an item of {size} bytes claims to hold {raw}: expected at most {most} times as many",
             _errors.CANNOT_DECOMPRESS,
         )
     return raw

@@ -68,16 +68,20 @@ def whole_number(value: Any, name: str) -> int:
 class Codec:
     """Compresses and decompresses buffers in host memory, and arrays in device memory.
 
-    name         "lz4", or a codec of .ptz containers: "lzr", "lzf", "deflate-like", "bbw"
+    name         "lz4"; of .ptz containers "lzr", "lzf", "deflate-like", "bbw"; "rans" for arrays of numbers; codecs()
+                 lists all
     level        0: the codec's default; codecs() lists the levels
     chunk_bytes  raw bytes of a block of framing "frame"; None: 64 KiB for lz4, the codec's default otherwise
-    framing      "frame" (default): a whole file. Of lz4 also "raw", "numcodecs", "hdf5" and "stored" (docs/c-api.md)
+    framing      "frame" (default but of rans): a whole file. Of rans "raw" alone. Of lz4 also "raw", "numcodecs", "hdf5"
+                 and "stored" (docs/c-api.md)
     threads      0: one for each usable core
     policy       "automatic", "cpu", "gpu" or "mixed"; of buffers in host memory
+    dtype        of rans: what the elements are, as a name ("bfloat16"), a dtype of NumPy, ml_dtypes or PyTorch; None:
+                 each array's own where it is known, otherwise bytes
     stream       of arrays in device memory; None: the current stream of their framework (ptxkit.device)
 
-    An array of CuPy, PyTorch, JAX or Numba stays on its GPU: framing "raw" or "numcodecs" of lz4, arrays of the exact
-    sizes come back. A list or a tuple of buffers is one batch, which is worked off by all threads. Objects can be used by several
+    An array of CuPy, PyTorch, JAX or Numba stays on its GPU: of lz4 and rans, arrays of the exact sizes come back.
+    A list or a tuple of buffers is one batch, which is worked off by all threads. Objects can be used by several
     threads at a time, pickled and copied.
     """
 
@@ -87,11 +91,14 @@ class Codec:
         *,
         level: int = 0,
         chunk_bytes: Optional[int] = None,
-        framing: str = "frame",
+        framing: Optional[str] = None,
         threads: int = 0,
         policy: str = "automatic",
+        dtype: Any = None,
         stream: Any = None,
     ) -> None:
+        if framing is None:
+            framing = "raw" if name == "rans" else "frame"
         if framing not in _batch.FRAMINGS:
             raise _errors.InvalidValueError(
                 f"there is no framing {framing!r}, expected {', '.join(_batch.FRAMINGS)}", _errors.INVALID_VALUE
@@ -102,6 +109,7 @@ class Codec:
             "framing": framing,
             "threads": threads,
             "policy": policy,
+            "dtype": None if dtype is None else _batch.dtype_name(dtype),
         }
         self._stream = stream
         self._name = name
@@ -109,10 +117,29 @@ class Codec:
         self._level = int(level)
         self._framing = _batch.FRAMINGS[framing]
         self._chunk_bytes = 0
+        self._elements = None if dtype is None else self._read_dtype(dtype)
         _batch.bound(self._number, self._framing, self._level, 0)  # refuses what the codec lacks
         if chunk_bytes is not None:
             self._chunk_bytes = self._read_chunk_bytes(chunk_bytes)
         self._context = _context.shared(policy, threads)
+
+    def _read_dtype(self, dtype: Any) -> _batch.Elements:
+        if self._number != _batch.RANS:
+            raise _errors.InvalidValueError(
+                f"dtype is of codec 'rans', found codec {self._name!r}", _errors.INVALID_VALUE
+            )
+        found = _batch.DTYPES.get(_batch.dtype_name(dtype))
+        if found is None:
+            raise _errors.InvalidValueError(
+                f"there is no dtype {_batch.dtype_name(dtype)!r}, expected {', '.join(_batch.DTYPES)}",
+                _errors.INVALID_VALUE,
+            )
+        return found
+
+    def _elements_of(self, items: List[Any]) -> _batch.Elements:
+        if self._number != _batch.RANS:
+            return _batch.BYTES
+        return _batch.elements_of(items) if self._elements is None else self._elements
 
     def _read_chunk_bytes(self, value: int) -> int:
         size = whole_number(value, "chunk_bytes")
@@ -173,7 +200,12 @@ class Codec:
             rooms = None if out is None else _rooms(data, items, out)
             self._refuse_settings_of_the_host()
             batch = device.Compression(
-                items, framing=framing, outputs=rooms, stream=self._stream, codec=self._name
+                items,
+                framing=framing,
+                outputs=rooms,
+                stream=self._stream,
+                codec=self._name,
+                dtype=self._settings["dtype"],
             )
             arrays = batch.run().results()
             return arrays if isinstance(data, (list, tuple)) else arrays[0]
@@ -197,10 +229,17 @@ class Codec:
             if out is not None:
                 results = [_copy(result, room) for result, room in zip(results, _rooms(data, items, out))]
         elif out is None:
-            results = _batch.compress(self._context, self._number, self._framing, self._level, items)
+            elements = self._elements_of(items)
+            results = _batch.compress(self._context, self._number, self._framing, self._level, items, elements)
         else:
             results = _batch.compress_into(
-                self._context, self._number, self._framing, self._level, items, _rooms(data, items, out)
+                self._context,
+                self._number,
+                self._framing,
+                self._level,
+                items,
+                _rooms(data, items, out),
+                self._elements_of(items),
             )
         return results if isinstance(data, (list, tuple)) else results[0]
 
@@ -281,7 +320,7 @@ class Codec:
         return checked
 
 
-_DEFAULTS = {"level": 0, "chunk_bytes": None, "framing": "frame", "threads": 0, "policy": "automatic"}
+_DEFAULTS = {"level": 0, "chunk_bytes": None, "framing": "frame", "threads": 0, "policy": "automatic", "dtype": None}
 
 
 def _remake(name: str, settings: Any) -> Codec:

@@ -86,12 +86,22 @@ class _Batch:
     sizes: DeviceArray  # of the results, in bytes: u64
     statuses: DeviceArray  # ptxkit_status: i32
 
-    def __init__(self, codec: str, framing: str, device: int, stream: int, stream_owner: Any, count: int) -> None:
+    def __init__(
+        self,
+        codec: str,
+        framing: str,
+        device: int,
+        stream: int,
+        stream_owner: Any,
+        count: int,
+        elements: _batch.Elements = _batch.BYTES,
+    ) -> None:
         if framing not in _batch.FRAMINGS:
             raise _errors.InvalidValueError(
                 f"there is no framing {framing!r}, expected one of {', '.join(_batch.FRAMINGS)}", _errors.INVALID_VALUE
             )
-        self._options = ctypes.byref(_batch.options(_codec.find(codec), _batch.FRAMINGS[framing], 0))
+        self._codec, self._number = codec, _codec.find(codec)
+        self._options = ctypes.byref(_batch.options(self._number, _batch.FRAMINGS[framing], 0, elements))
         self._framing = framing
         self._gpu = _driver.device(device)
         self._handle = _kernels(device)
@@ -206,6 +216,8 @@ class Compression(_Batch):
                 of 64 KiB each, which are decompressed at the same time
     outputs     a list of arrays to be written, of at least `bound` bytes each; None: they are allocated
     stream      see the module
+    codec       "lz4"; or "rans", of framing "raw", whose outputs begin at multiples of 16
+    dtype       of rans: what the elements are, as in ptxkit.Codec; None: the arrays' own
     """
 
     def __init__(
@@ -217,7 +229,9 @@ class Compression(_Batch):
         outputs: Optional[Sequence[Any]] = None,
         stream: Any = None,
         codec: str = "lz4",
+        dtype: Any = None,
     ) -> None:
+        wanted = _codec.Codec(codec, framing=framing, dtype=dtype)
         given = _Items(items, stream)
         addresses, raw_bytes = [s.address for s in given.sources], [s.size for s in given.sources]
         if item_bytes is not None:
@@ -231,7 +245,10 @@ class Compression(_Batch):
             begin, size = addresses[0], raw_bytes[0]
             addresses = list(range(begin, begin + size, step))
             raw_bytes = [min(step, begin + size - address) for address in addresses]
-        super().__init__(codec, framing, given.device, given.stream, given.stream_owner, len(addresses))
+        elements = wanted._elements_of(list(items) if isinstance(items, (list, tuple)) else [items])
+        super().__init__(
+            codec, framing, given.device, given.stream, given.stream_owner, len(addresses), elements
+        )
         self._current = given.current
         for i, address in enumerate(addresses):
             if address % 16 and raw_bytes[i]:
@@ -278,6 +295,7 @@ class Decompression(_Batch):
     sizes    the most raw bytes of each item; None: they are found on the device, which is waited for. Items of framing
              "raw" are read through for that, half of what decompressing them does; the others say their size
     outputs  a list of arrays to be written, whose sizes bound those of the items; None: they are allocated
+    codec    as of Compression, which says its own. Items and outputs of rans begin at multiples of 16
     """
 
     def __init__(
@@ -295,7 +313,7 @@ class Decompression(_Batch):
                 "sizes and outputs: expected one of them, an array of outputs has a size", _errors.INVALID_VALUE
             )
         if isinstance(items, Compression):
-            framing = items._framing
+            framing, codec = items._framing, items._codec
             handle, owner = (items._stream, items) if stream is None else stream_of(stream)
             super().__init__(codec, framing, items.device, handle, owner, len(items))
             sources = [Source(items.sizes.address, 0, items.device, items._stream, items)]
@@ -338,6 +356,8 @@ class Decompression(_Batch):
 
     def _claims(self, sources: Sequence[Source]) -> Sequence[int]:
         """The raw sizes of the items, as the device finds them. Waits for the items."""
+        if self._number == _batch.RANS:
+            return [self._typed_claim(i, source) for i, source in enumerate(sources)]
         there, there_bytes, sizes, statuses, _ = self._upload(
             [[source.address for source in sources], [source.size for source in sources]]
         )
@@ -348,13 +368,25 @@ class Decompression(_Batch):
         )
         claims = self._wait_for_sizes()
         for i, (claim, source) in enumerate(zip(claims, sources)):
-            if claim > _batch.LARGEST_LZ4_RATIO * source.size:
-                raise _errors.CorruptInputError(
-                    f"item {i} of {source.size} bytes claims to hold {claim}: expected at most"
-                    f" {_batch.LARGEST_LZ4_RATIO} times as many",
-                    _errors.CANNOT_DECOMPRESS,
-                )
+            self._check_claim(i, claim, source)
         return claims
+
+    def _typed_claim(self, index: int, source: Source) -> int:
+        """What the header of an item of typed rANS says, copied to the host."""
+        header = array("Q", [0])
+        if source.size >= 16:
+            self._gpu.download(header.buffer_info()[0], source.address + 8, 8, self._stream)
+            self._gpu.wait(self._stream)
+        self._check_claim(index, header[0], source)
+        return header[0]
+
+    def _check_claim(self, index: int, claim: int, source: Source) -> None:
+        most = _batch.LARGEST_RATIOS[self._number]
+        if claim > most * source.size:
+            raise _errors.CorruptInputError(
+                f"item {index} of {source.size} bytes claims to hold {claim}: expected at most {most} times as many",
+                _errors.CANNOT_DECOMPRESS,
+            )
 
     def run(self, stream: Any = None) -> Decompression:
         """Queues the batch; on a stream that is captured it becomes a part of the graph."""
