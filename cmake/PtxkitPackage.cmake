@@ -40,8 +40,12 @@ install(FILES ${CMAKE_BINARY_DIR}/ptxkitConfig.cmake ${CMAKE_BINARY_DIR}/ptxkitC
   cmake/PtxkitKernels.cmake cmake/PtxkitJudge.cmake cmake/kernel_images.hpp.in
   DESTINATION ${package_folder} COMPONENT development)
 foreach(folder support analyzer builder runtime/driver runtime/emulator runtime/launch fkr_tests/harness)
-  install(DIRECTORY ${CMAKE_SOURCE_DIR}/${folder}/ DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/ptxkit/${folder}
-    COMPONENT development FILES_MATCHING PATTERN *.hpp PATTERN *.def)
+  # install(DIRECTORY) would make a folder for those without headers too.
+  file(GLOB_RECURSE headers CONFIGURE_DEPENDS RELATIVE ${CMAKE_SOURCE_DIR} ${folder}/*.hpp ${folder}/*.def)
+  foreach(header ${headers})
+    cmake_path(GET header PARENT_PATH parent)
+    install(FILES ${CMAKE_SOURCE_DIR}/${header} DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/ptxkit/${parent} COMPONENT development)
+  endforeach()
 endforeach()
 install(FILES ${CMAKE_SOURCE_DIR}/kernels/images.hpp DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/ptxkit/kernels
   COMPONENT development)
