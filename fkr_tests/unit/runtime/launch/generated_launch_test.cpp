@@ -111,6 +111,16 @@ TEST(SizedLaunch, ABufferGrowsUntilTheKernelStaysInside) {
   EXPECT_EQ(size_up_to(1 << 20, &facts), 256u) << "what a launch file promises stays";
 }
 
+// What lies behind the first buffer is not the second one.
+TEST(SizedLaunch, AnIndexThatLeavesABufferDoesNotGetIntoAnother) {
+  const auto parsed = kernel_of(".param .u64 p, .param .u64 q",
+                                "ld.param.u64 %rd1, [p]; ld.param.u64 %rd2, [q];\n"
+                                "ld.global.u32 %r1, [%rd1+98304]; st.global.u32 [%rd2], %r1;\n");
+  const auto launch = generate_sized_launch(parsed.module, parsed.module.functions.back(), nullptr, 0, 1 << 20);
+  ASSERT_TRUE(launch);
+  EXPECT_EQ(launch->parameters[0].buffers[0].bytes.size(), 131072u);
+}
+
 TEST(GeneratedLaunch, EveryScalarSeesEveryChoice) {
   const auto parsed = kernel_of(
       ".param .u32 a, .param .u32 b, .param .u64 .ptr .global .align 16 out, .param .u32 c, .param .u32 d", "");
