@@ -5,6 +5,8 @@
 #include <vector>
 
 #include "builder/define.hpp"
+#include "builder/trace.hpp"
+#include "builder/types.hpp"
 
 namespace ptxkit::dsl {
 

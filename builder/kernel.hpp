@@ -3,9 +3,14 @@
 // into.
 #pragma once
 
+#include <type_traits>
 #include <utility>
 
+#include "builder/intrinsic.hpp"
 #include "builder/pointer.hpp"
+#include "builder/trace.hpp"
+#include "builder/types.hpp"
+#include "builder/value.hpp"
 
 namespace ptxkit::dsl {
 

@@ -11,9 +11,12 @@
 #pragma once
 
 #include <array>
-#include <string>
+#include <tuple>
+#include <type_traits>
 #include <utility>
 
+#include "builder/trace.hpp"
+#include "builder/types.hpp"
 #include "builder/value.hpp"
 
 namespace ptxkit::dsl {

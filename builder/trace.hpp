@@ -4,7 +4,6 @@
 // A Value is an opaque handle. The typed layer knows its type and passes it along as a Scalar.
 #pragma once
 
-#include <array>
 #include <initializer_list>
 #include <memory>
 #include <span>

@@ -7,10 +7,10 @@
 #pragma once
 
 #include <bit>
-#include <concepts>
 #include <type_traits>
 
 #include "builder/trace.hpp"
+#include "builder/types.hpp"
 
 namespace ptxkit::dsl {
 

@@ -4,7 +4,13 @@
 // them inside a divergent branch or loop.
 #pragma once
 
+#include <type_traits>
+
+#include "builder/intrinsic.hpp"
 #include "builder/kernel.hpp"
+#include "builder/trace.hpp"
+#include "builder/types.hpp"
+#include "builder/value.hpp"
 
 namespace ptxkit::dsl {
 

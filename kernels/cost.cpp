@@ -6,6 +6,8 @@
 #include <charconv>
 #include <cmath>
 #include <optional>
+#include <system_error>
+#include <utility>
 
 #include <fmt/format.h>
 

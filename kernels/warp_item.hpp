@@ -2,6 +2,7 @@
 #pragma once
 
 #include "builder/dsl.hpp"
+#include "builder/types.hpp"
 #include "kernels/abi.hpp"
 
 namespace ptxkit::kernels {

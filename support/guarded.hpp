@@ -2,8 +2,8 @@
 // callers' functions.
 #pragma once
 
-#include <exception>
 #include <new>
+#include <string>
 
 #include "support/result.hpp"
 

@@ -11,6 +11,7 @@
 #include <filesystem>
 #include <memory>
 #include <set>
+#include <system_error>
 
 #include <fcntl.h>
 #include <fmt/format.h>

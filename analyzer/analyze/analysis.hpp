@@ -13,11 +13,12 @@
 #include <bitset>
 #include <functional>
 #include <optional>
-#include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "analyzer/ptx/diagnostic.hpp"
+#include "analyzer/ptx/tree.hpp"
 #include "analyzer/rules/engine/rule.hpp"
 #include "analyzer/rules/fail_on.hpp"
 #include "analyzer/rules/score.hpp"

@@ -7,6 +7,7 @@
 
 #include "analyzer/analyze/identity.hpp"
 #include "analyzer/analyze/place.hpp"
+#include "analyzer/rules/engine/rule.hpp"
 
 namespace ptxkit::report {
 namespace {

@@ -2,16 +2,20 @@
 #include "analyzer/analyze/suppression.hpp"
 
 #include <algorithm>
+#include <iterator>
 #include <map>
 #include <memory>
 #include <set>
 #include <utility>
+#include <vector>
 
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
 #include "analyzer/analyze/fingerprint.hpp"
 #include "analyzer/analyze/place.hpp"
+#include "analyzer/ptx/tree.hpp"
+#include "analyzer/rules/engine/rule.hpp"
 #include "analyzer/rules/table.hpp"
 #include "support/suggest.hpp"
 

@@ -2,6 +2,8 @@
 #include "analyzer/container/elf.hpp"
 
 #include <charconv>
+#include <optional>
+#include <system_error>
 
 #include <fmt/format.h>
 

@@ -4,6 +4,9 @@
 #include <algorithm>
 #include <charconv>
 #include <iterator>
+#include <ranges>
+#include <system_error>
+#include <utility>
 
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>

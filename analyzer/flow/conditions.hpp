@@ -2,7 +2,14 @@
 // iterations.
 #pragma once
 
+#include <optional>
+#include <vector>
+
 #include "analyzer/flow/evaluate.hpp"
+#include "analyzer/flow/graph.hpp"
+#include "analyzer/flow/loops.hpp"
+#include "analyzer/flow/ssa.hpp"
+#include "analyzer/ptx/tree.hpp"
 
 namespace ptxkit::flow {
 

@@ -2,7 +2,13 @@
 // threads of one row differ by 6 for each step in x, whatever the pitch.
 #pragma once
 
+#include <map>
+#include <optional>
+
 #include "analyzer/flow/evaluate.hpp"
+#include "analyzer/flow/forms.hpp"
+#include "analyzer/flow/loops.hpp"
+#include "analyzer/flow/ssa.hpp"
 #include "analyzer/flow/uniformity.hpp"
 
 namespace ptxkit::flow {

@@ -11,14 +11,20 @@
 // contributes nothing to a join.
 #pragma once
 
+#include <iterator>
 #include <map>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "analyzer/flow/bits.hpp"
+#include "analyzer/flow/graph.hpp"
 #include "analyzer/flow/launch.hpp"
 #include "analyzer/flow/operation.hpp"
+#include "analyzer/flow/ssa.hpp"
+#include "analyzer/ptx/names.hpp"
+#include "analyzer/ptx/tree.hpp"
 
 namespace ptxkit::flow {
 

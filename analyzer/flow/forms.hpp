@@ -10,11 +10,17 @@
 // be exact ask for modulus_bits == 64, or the width of the address.
 #pragma once
 
+#include <iterator>
 #include <map>
+#include <optional>
+#include <utility>
 #include <vector>
 
+#include "analyzer/flow/bits.hpp"
 #include "analyzer/flow/domain.hpp"
+#include "analyzer/flow/graph.hpp"
 #include "analyzer/flow/loops.hpp"
+#include "analyzer/flow/ssa.hpp"
 #include "analyzer/ptx/facts.hpp"
 
 namespace ptxkit::flow {

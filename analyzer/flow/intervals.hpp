@@ -6,13 +6,16 @@
 // instructions share a barrier; if both reach them in the same manner, they are in the same iteration.
 #pragma once
 
+#include <iterator>
 #include <optional>
 #include <set>
 #include <utility>
 #include <vector>
 
 #include "analyzer/flow/dominators.hpp"
+#include "analyzer/flow/graph.hpp"
 #include "analyzer/flow/loops.hpp"
+#include "analyzer/ptx/tree.hpp"
 
 namespace ptxkit::flow {
 

@@ -3,6 +3,7 @@
 #pragma once
 
 #include "analyzer/flow/ssa.hpp"
+#include "analyzer/ptx/tree.hpp"
 
 namespace ptxkit::flow {
 

@@ -1,6 +1,7 @@
 #include "analyzer/flow/operation.hpp"
 
-#include "analyzer/ptx/facts.hpp"
+#include "analyzer/ptx/names.hpp"
+#include "analyzer/ptx/tree.hpp"
 
 namespace ptxkit::flow {
 

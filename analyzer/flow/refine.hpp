@@ -5,11 +5,16 @@
 // Definitions are followed back a few steps and not through phis, so all values belong to one iteration.
 #pragma once
 
-#include <span>
+#include <iterator>
+#include <utility>
 #include <vector>
 
+#include "analyzer/flow/bits.hpp"
 #include "analyzer/flow/conditions.hpp"
+#include "analyzer/flow/domain.hpp"
 #include "analyzer/flow/forms.hpp"
+#include "analyzer/flow/graph.hpp"
+#include "analyzer/flow/ssa.hpp"
 
 namespace ptxkit::flow {
 

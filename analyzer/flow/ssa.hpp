@@ -15,6 +15,7 @@
 
 #include "analyzer/flow/dominators.hpp"
 #include "analyzer/flow/graph.hpp"
+#include "analyzer/ptx/tree.hpp"
 
 namespace ptxkit::flow {
 

@@ -5,6 +5,7 @@
 #include <optional>
 
 #include "analyzer/flow/conditions.hpp"
+#include "analyzer/flow/operation.hpp"
 
 namespace ptxkit::flow {
 

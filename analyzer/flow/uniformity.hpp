@@ -9,7 +9,9 @@
 #include <vector>
 
 #include "analyzer/flow/domain.hpp"
+#include "analyzer/flow/graph.hpp"
 #include "analyzer/flow/loops.hpp"
+#include "analyzer/flow/ssa.hpp"
 
 namespace ptxkit::flow {
 

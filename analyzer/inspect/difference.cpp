@@ -4,9 +4,13 @@
 #include "analyzer/inspect/difference.hpp"
 
 #include <algorithm>
+#include <functional>
 #include <map>
+#include <ranges>
 #include <set>
+#include <string_view>
 #include <unordered_map>
+#include <utility>
 #include <vector>
 
 #include <fmt/format.h>
@@ -14,6 +18,7 @@
 #include "analyzer/inspect/edit_script.hpp"
 #include "analyzer/inspect/statistics.hpp"
 #include "analyzer/ptx/diagnostic.hpp"
+#include "analyzer/ptx/names.hpp"
 #include "analyzer/ptx/print.hpp"
 
 namespace ptxkit::inspect {

@@ -2,6 +2,7 @@
 #include "analyzer/inspect/flow_picture.hpp"
 
 #include <algorithm>
+#include <vector>
 
 #include <fmt/format.h>
 
@@ -9,7 +10,6 @@
 #include "analyzer/flow/graph.hpp"
 #include "analyzer/flow/loops.hpp"
 #include "analyzer/inspect/layers.hpp"
-#include "analyzer/ptx/facts.hpp"
 #include "analyzer/ptx/print.hpp"
 #include "support/printable.hpp"
 

@@ -4,7 +4,8 @@
 #include "analyzer/inspect/layers.hpp"
 
 #include <algorithm>
-#include <numeric>
+#include <iterator>
+#include <utility>
 
 namespace ptxkit::inspect {
 namespace {

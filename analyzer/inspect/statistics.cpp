@@ -2,8 +2,11 @@
 #include "analyzer/inspect/statistics.hpp"
 
 #include <algorithm>
+#include <functional>
+#include <iterator>
 #include <set>
 #include <tuple>
+#include <utility>
 
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
@@ -13,6 +16,7 @@
 #include "analyzer/flow/loops.hpp"
 #include "analyzer/inspect/module_info.hpp"
 #include "analyzer/ptx/facts.hpp"
+#include "analyzer/ptx/isa.hpp"
 #include "support/printable.hpp"
 
 namespace ptxkit::inspect {

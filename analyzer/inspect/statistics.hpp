@@ -4,9 +4,12 @@
 #include <cstdint>
 #include <map>
 #include <string>
+#include <string_view>
 #include <vector>
 
+#include "analyzer/ptx/access_kind.hpp"
 #include "analyzer/ptx/facts.hpp"
+#include "analyzer/ptx/names.hpp"
 #include "analyzer/ptx/tree.hpp"
 
 namespace ptxkit::inspect {

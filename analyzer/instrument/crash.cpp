@@ -2,8 +2,13 @@
 
 #include <algorithm>
 #include <cstring>
+#include <functional>
+#include <iterator>
 #include <map>
+#include <ranges>
 #include <set>
+#include <string_view>
+#include <utility>
 
 #include <fmt/format.h>
 
@@ -11,6 +16,7 @@
 #include "analyzer/analyze/place.hpp"
 #include "analyzer/evidence/evidence.hpp"
 #include "analyzer/ptx/facts.hpp"
+#include "analyzer/ptx/tree.hpp"
 #include "support/plural.hpp"
 #include "support/printable.hpp"
 

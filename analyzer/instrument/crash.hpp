@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "analyzer/instrument/instrument.hpp"
+#include "support/result.hpp"
 
 namespace ptxkit::instrument {
 

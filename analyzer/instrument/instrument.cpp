@@ -4,18 +4,19 @@
 #include <bit>
 #include <map>
 #include <optional>
-#include <set>
+#include <ranges>
 #include <span>
+#include <utility>
 
 #include <fmt/format.h>
 
 #include "analyzer/analyze/identity.hpp"
-#include "analyzer/analyze/place.hpp"
 #include "analyzer/flow/graph.hpp"
 #include "analyzer/instrument/sites.hpp"
+#include "analyzer/ptx/access_kind.hpp"
 #include "analyzer/ptx/diagnostic.hpp"
 #include "analyzer/ptx/facts.hpp"
-#include "support/printable.hpp"
+#include "analyzer/ptx/names.hpp"
 
 namespace ptxkit::instrument {
 namespace {

@@ -2,15 +2,22 @@
 
 #include <algorithm>
 #include <bit>
+#include <map>
+#include <ranges>
 #include <set>
+#include <utility>
+#include <vector>
 
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
 #include "analyzer/analyze/identity.hpp"
 #include "analyzer/analyze/place.hpp"
+#include "analyzer/flow/graph.hpp"
 #include "analyzer/instrument/sites.hpp"
 #include "analyzer/ptx/facts.hpp"
+#include "analyzer/ptx/names.hpp"
+#include "analyzer/ptx/tree.hpp"
 
 namespace ptxkit::instrument {
 namespace {

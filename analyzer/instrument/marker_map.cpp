@@ -1,11 +1,16 @@
 // The marker map as JSON, with which crash-analyze decodes the ids of a debug buffer.
 #include <bit>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
 
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
 #include "analyzer/instrument/instrument.hpp"
 #include "support/printable.hpp"
+#include "support/result.hpp"
 
 namespace ptxkit::instrument {
 namespace {

@@ -1,6 +1,7 @@
 #include "analyzer/instrument/sites.hpp"
 
 #include <set>
+#include <string>
 
 #include <fmt/format.h>
 

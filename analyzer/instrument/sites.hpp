@@ -7,6 +7,7 @@
 
 #include "analyzer/flow/graph.hpp"
 #include "analyzer/instrument/instrument.hpp"
+#include "analyzer/ptx/tree.hpp"
 
 namespace ptxkit::instrument {
 

@@ -1,9 +1,13 @@
 #include "analyzer/prove/arithmetic.hpp"
 
+#include <string_view>
+
 #include <fmt/format.h>
 
-#include "analyzer/flow/bits.hpp"
+#include "analyzer/flow/ssa.hpp"
 #include "analyzer/ptx/facts.hpp"
+#include "analyzer/ptx/names.hpp"
+#include "analyzer/ptx/tree.hpp"
 
 namespace ptxkit::prove {
 

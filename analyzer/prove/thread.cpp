@@ -4,8 +4,13 @@
 
 #include <fmt/format.h>
 
+#include "analyzer/flow/bits.hpp"
+#include "analyzer/flow/launch.hpp"
+#include "analyzer/flow/operation.hpp"
 #include "analyzer/prove/arithmetic.hpp"
+#include "analyzer/ptx/access_kind.hpp"
 #include "analyzer/ptx/facts.hpp"
+#include "analyzer/ptx/names.hpp"
 
 namespace ptxkit::prove {
 

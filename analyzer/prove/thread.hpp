@@ -7,14 +7,22 @@
 // anything.
 #pragma once
 
+#include <iterator>
 #include <map>
+#include <optional>
 #include <set>
 #include <string>
+#include <utility>
 #include <vector>
 
+#include "analyzer/flow/domain.hpp"
 #include "analyzer/flow/forms.hpp"
+#include "analyzer/flow/graph.hpp"
+#include "analyzer/flow/loops.hpp"
+#include "analyzer/flow/ssa.hpp"
 #include "analyzer/flow/uniformity.hpp"
 #include "analyzer/prove/query.hpp"
+#include "analyzer/ptx/tree.hpp"
 
 namespace ptxkit::prove {
 

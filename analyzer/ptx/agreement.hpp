@@ -10,6 +10,7 @@
 #include <string_view>
 
 #include "analyzer/ptx/isa.hpp"
+#include "analyzer/ptx/names.hpp"
 #include "analyzer/ptx/tree.hpp"
 
 namespace ptxkit::ptx {

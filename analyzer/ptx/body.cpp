@@ -1,10 +1,21 @@
 // Function bodies: statements, scopes, labels, tables, instructions.
 // PTX ISA 9.0, 4.3 (statements), 9.7.12 (control flow), 11.5 (debugging directives).
 #include <algorithm>
+#include <iterator>
+#include <string_view>
+#include <utility>
+#include <vector>
 
 #include <fmt/format.h>
 
+#include "analyzer/ptx/diagnostic.hpp"
+#include "analyzer/ptx/isa.hpp"
+#include "analyzer/ptx/lexer.hpp"
+#include "analyzer/ptx/names.hpp"
 #include "analyzer/ptx/parser.hpp"
+#include "analyzer/ptx/symbols.hpp"
+#include "analyzer/ptx/tree.hpp"
+#include "analyzer/ptx/validate.hpp"
 
 namespace ptxkit::ptx {
 

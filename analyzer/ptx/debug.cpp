@@ -1,10 +1,17 @@
 // Debugging directives: source files, line numbers, and the data of debug sections.
 // PTX ISA 9.0, 11.5.
 #include <algorithm>
+#include <string_view>
+#include <vector>
 
 #include <fmt/format.h>
 
+#include "analyzer/ptx/diagnostic.hpp"
+#include "analyzer/ptx/lexer.hpp"
+#include "analyzer/ptx/names.hpp"
 #include "analyzer/ptx/parser.hpp"
+#include "analyzer/ptx/symbols.hpp"
+#include "analyzer/ptx/tree.hpp"
 
 namespace ptxkit::ptx {
 namespace {

@@ -2,10 +2,19 @@
 // PTX ISA 9.0, 5.4 (variables), 7.1 (function declarations), 11.2-11.4 and 11.6 (directives).
 #include <algorithm>
 #include <bit>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
 
 #include <fmt/format.h>
 
+#include "analyzer/ptx/diagnostic.hpp"
+#include "analyzer/ptx/lexer.hpp"
+#include "analyzer/ptx/names.hpp"
 #include "analyzer/ptx/parser.hpp"
+#include "analyzer/ptx/symbols.hpp"
+#include "analyzer/ptx/tree.hpp"
 
 namespace ptxkit::ptx {
 namespace {

@@ -3,11 +3,14 @@
 // precedences are those of C; casts are (.s64) and (.u64).
 #include <bit>
 #include <charconv>
-#include <cmath>
 #include <limits>
+#include <string_view>
+#include <system_error>
 
 #include <fmt/format.h>
 
+#include "analyzer/ptx/diagnostic.hpp"
+#include "analyzer/ptx/lexer.hpp"
 #include "analyzer/ptx/parser.hpp"
 
 namespace ptxkit::ptx {

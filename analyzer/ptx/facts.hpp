@@ -6,9 +6,11 @@
 #pragma once
 
 #include <optional>
+#include <string_view>
 
 #include "analyzer/ptx/access_kind.hpp"
 #include "analyzer/ptx/isa.hpp"
+#include "analyzer/ptx/names.hpp"
 #include "analyzer/ptx/tree.hpp"
 
 namespace ptxkit::ptx {

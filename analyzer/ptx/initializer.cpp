@@ -1,10 +1,19 @@
 // Initialisers of variables. PTX ISA 9.0, 5.4.4 (initializers), 5.3 (opaque types).
 #include <algorithm>
 #include <bit>
+#include <iterator>
+#include <string>
+#include <string_view>
+#include <utility>
 
 #include <fmt/format.h>
 
+#include "analyzer/ptx/diagnostic.hpp"
+#include "analyzer/ptx/lexer.hpp"
+#include "analyzer/ptx/names.hpp"
 #include "analyzer/ptx/parser.hpp"
+#include "analyzer/ptx/symbols.hpp"
+#include "analyzer/ptx/tree.hpp"
 
 namespace ptxkit::ptx {
 namespace {

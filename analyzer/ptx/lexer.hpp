@@ -4,10 +4,12 @@
 #pragma once
 
 #include <cstdint>
+#include <string>
 #include <string_view>
 #include <vector>
 
 #include "analyzer/ptx/diagnostic.hpp"
+#include "analyzer/ptx/tree.hpp"
 
 namespace ptxkit::ptx {
 

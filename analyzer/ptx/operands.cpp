@@ -1,10 +1,15 @@
 // Operands of instructions: registers, constants, addresses, vectors, pairs, parameter lists.
 // PTX ISA 9.0, chapter 6 (operands), 9.1, and the call, texture and tensor-copy instructions for nested lists.
-#include <bit>
+#include <string_view>
 
 #include <fmt/format.h>
 
+#include "analyzer/ptx/diagnostic.hpp"
+#include "analyzer/ptx/lexer.hpp"
+#include "analyzer/ptx/names.hpp"
 #include "analyzer/ptx/parser.hpp"
+#include "analyzer/ptx/symbols.hpp"
+#include "analyzer/ptx/tree.hpp"
 
 namespace ptxkit::ptx {
 namespace {

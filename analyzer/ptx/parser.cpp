@@ -4,10 +4,15 @@
 
 #include <algorithm>
 #include <charconv>
+#include <iterator>
+#include <memory>
+#include <system_error>
 
 #include <fmt/format.h>
 
+#include "analyzer/ptx/isa.hpp"
 #include "analyzer/ptx/levels.hpp"
+#include "analyzer/ptx/names.hpp"
 #include "support/check.hpp"
 
 namespace ptxkit::ptx {

@@ -9,11 +9,13 @@
 #include <string_view>
 #include <unordered_map>
 #include <unordered_set>
+#include <utility>
 #include <vector>
 
 #include "analyzer/ptx/diagnostic.hpp"
 #include "analyzer/ptx/lexer.hpp"
 #include "analyzer/ptx/symbols.hpp"
+#include "analyzer/ptx/tree.hpp"
 #include "analyzer/ptx/validate.hpp"
 
 namespace ptxkit::ptx {

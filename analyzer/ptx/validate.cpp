@@ -2,11 +2,13 @@
 #include "analyzer/ptx/validate.hpp"
 
 #include <algorithm>
+#include <ranges>
 
 #include <fmt/format.h>
 
 #include "analyzer/ptx/agreement.hpp"
 #include "analyzer/ptx/expectation.hpp"
+#include "analyzer/ptx/names.hpp"
 #include "analyzer/ptx/word_order.hpp"
 
 namespace ptxkit::ptx {

@@ -1,6 +1,11 @@
 // Checks a call against the function, prototype or register that it names.
+#include <vector>
+
 #include <fmt/format.h>
 
+#include "analyzer/ptx/diagnostic.hpp"
+#include "analyzer/ptx/names.hpp"
+#include "analyzer/ptx/tree.hpp"
 #include "analyzer/ptx/validate.hpp"
 
 namespace ptxkit::ptx {

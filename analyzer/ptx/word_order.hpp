@@ -9,6 +9,8 @@
 
 #include <optional>
 #include <span>
+#include <string_view>
+#include <vector>
 
 #include "analyzer/ptx/isa.hpp"
 

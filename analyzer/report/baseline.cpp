@@ -7,8 +7,10 @@
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
+#include "analyzer/analyze/analysis.hpp"
 #include "analyzer/analyze/fingerprint.hpp"
 #include "analyzer/analyze/suppression.hpp"
+#include "analyzer/rules/engine/rule.hpp"
 #include "analyzer/rules/table.hpp"
 #include "support/printable.hpp"
 

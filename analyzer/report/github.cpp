@@ -3,11 +3,16 @@
 #include "analyzer/report/github.hpp"
 
 #include <algorithm>
+#include <string>
+#include <string_view>
+#include <utility>
 
 #include <fmt/format.h>
 
+#include "analyzer/analyze/analysis.hpp"
 #include "analyzer/analyze/place.hpp"
-#include "analyzer/rules/table.hpp"
+#include "analyzer/rules/engine/rule.hpp"
+#include "analyzer/rules/score.hpp"
 #include "support/printable.hpp"
 
 namespace ptxkit::report {

@@ -5,7 +5,10 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <ranges>
+#include <string_view>
 #include <utility>
+#include <vector>
 
 #include <fmt/format.h>
 
@@ -15,6 +18,8 @@
 #include "analyzer/evidence/evidence.hpp"
 #include "analyzer/report/html_parts.hpp"
 #include "analyzer/report/words.hpp"
+#include "analyzer/rules/engine/rule.hpp"
+#include "analyzer/rules/score.hpp"
 #include "analyzer/rules/table.hpp"
 #include "support/check.hpp"
 #include "support/embedded.hpp"

@@ -1,15 +1,23 @@
 // PTX and source side by side. Lines that belong together have the same `data-source`.
 #include <algorithm>
+#include <iterator>
 #include <map>
+#include <optional>
+#include <ranges>
 #include <set>
+#include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
 #include <fmt/format.h>
 
+#include "analyzer/analyze/analysis.hpp"
 #include "analyzer/analyze/fingerprint.hpp"
 #include "analyzer/analyze/place.hpp"
+#include "analyzer/report/html.hpp"
 #include "analyzer/report/html_parts.hpp"
+#include "analyzer/rules/engine/rule.hpp"
 #include "analyzer/rules/table.hpp"
 #include "support/plural.hpp"
 

@@ -1,20 +1,25 @@
 // The pictures of the page: scores, control flow, shared memory, and the banks that a warp's lanes access.
 #include <algorithm>
+#include <functional>
+#include <iterator>
 #include <map>
 #include <set>
+#include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
 #include <fmt/format.h>
 
+#include "analyzer/analyze/analysis.hpp"
 #include "analyzer/inspect/flow_picture.hpp"
 #include "analyzer/inspect/statistics.hpp"
 #include "analyzer/report/html_parts.hpp"
 #include "analyzer/report/words.hpp"
 #include "analyzer/rules/engine/context.hpp"
+#include "analyzer/rules/engine/rule.hpp"
 #include "analyzer/rules/engine/warp_access.hpp"
 #include "analyzer/rules/score.hpp"
-#include "analyzer/rules/table.hpp"
 #include "support/plural.hpp"
 
 namespace ptxkit::report {

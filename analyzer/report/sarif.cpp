@@ -2,16 +2,20 @@
 #include "analyzer/report/sarif.hpp"
 
 #include <algorithm>
+#include <ranges>
 #include <utility>
 
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
+#include "analyzer/analyze/analysis.hpp"
 #include "analyzer/analyze/fingerprint.hpp"
 #include "analyzer/analyze/identity.hpp"
 #include "analyzer/analyze/place.hpp"
 #include "analyzer/report/rule_page.hpp"
 #include "analyzer/report/words.hpp"
+#include "analyzer/rules/engine/rule.hpp"
+#include "analyzer/rules/score.hpp"
 #include "analyzer/rules/table.hpp"
 #include "support/printable.hpp"
 

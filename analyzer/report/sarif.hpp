@@ -1,11 +1,11 @@
 // The report as a SARIF 2.1.0 log, for code scanning services and editors.
 #pragma once
 
+#include <iterator>
 #include <memory>
 #include <optional>
 #include <span>
 #include <string>
-#include <string_view>
 #include <utility>
 #include <vector>
 

@@ -1,14 +1,27 @@
 // Rules about the pattern in which a warp touches memory: F052, F053, F057, F059.
 #include <algorithm>
+#include <bit>
 #include <map>
-#include <set>
+#include <tuple>
 #include <unordered_map>
+#include <utility>
+#include <vector>
 
 #include <fmt/format.h>
 
+#include "analyzer/flow/domain.hpp"
+#include "analyzer/flow/forms.hpp"
+#include "analyzer/flow/graph.hpp"
+#include "analyzer/flow/loops.hpp"
+#include "analyzer/ptx/access_kind.hpp"
+#include "analyzer/ptx/facts.hpp"
+#include "analyzer/ptx/names.hpp"
+#include "analyzer/ptx/tree.hpp"
 #include "analyzer/rules/all.hpp"
+#include "analyzer/rules/engine/analyses.hpp"
+#include "analyzer/rules/engine/context.hpp"
 #include "analyzer/rules/engine/result.hpp"
-#include "analyzer/rules/engine/walk.hpp"
+#include "analyzer/rules/engine/rule.hpp"
 #include "analyzer/rules/engine/warp_access.hpp"
 #include "support/plural.hpp"
 

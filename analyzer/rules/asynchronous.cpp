@@ -1,10 +1,28 @@
 // Rules about copies that run beside the threads: F048, F089.
+#include <algorithm>
+#include <iterator>
+#include <optional>
 #include <set>
+#include <utility>
+#include <vector>
 
 #include <fmt/format.h>
 
+#include "analyzer/flow/bits.hpp"
+#include "analyzer/flow/domain.hpp"
+#include "analyzer/flow/forms.hpp"
+#include "analyzer/flow/graph.hpp"
+#include "analyzer/flow/operation.hpp"
+#include "analyzer/ptx/access_kind.hpp"
+#include "analyzer/ptx/facts.hpp"
+#include "analyzer/ptx/isa.hpp"
+#include "analyzer/ptx/names.hpp"
+#include "analyzer/ptx/tree.hpp"
 #include "analyzer/rules/all.hpp"
+#include "analyzer/rules/engine/analyses.hpp"
+#include "analyzer/rules/engine/context.hpp"
 #include "analyzer/rules/engine/result.hpp"
+#include "analyzer/rules/engine/rule.hpp"
 #include "analyzer/rules/engine/walk.hpp"
 #include "support/plural.hpp"
 

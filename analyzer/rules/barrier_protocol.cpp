@@ -1,13 +1,29 @@
 // Rules about barriers as a protocol: how many each way passes, what their operands say, which are in vain.
+#include <algorithm>
 #include <map>
+#include <optional>
 #include <set>
+#include <string>
+#include <utility>
+#include <vector>
 
 #include <fmt/format.h>
 
+#include "analyzer/flow/domain.hpp"
+#include "analyzer/flow/graph.hpp"
+#include "analyzer/flow/loops.hpp"
+#include "analyzer/flow/ssa.hpp"
+#include "analyzer/flow/uniformity.hpp"
 #include "analyzer/ptx/facts.hpp"
+#include "analyzer/ptx/isa.hpp"
+#include "analyzer/ptx/names.hpp"
+#include "analyzer/ptx/tree.hpp"
 #include "analyzer/rules/all.hpp"
+#include "analyzer/rules/engine/analyses.hpp"
+#include "analyzer/rules/engine/context.hpp"
 #include "analyzer/rules/engine/divergence.hpp"
 #include "analyzer/rules/engine/result.hpp"
+#include "analyzer/rules/engine/rule.hpp"
 #include "analyzer/rules/engine/walk.hpp"
 #include "support/plural.hpp"
 

@@ -1,11 +1,24 @@
 // Rules about who reaches a barrier.
+#include <optional>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
 #include <fmt/format.h>
 
+#include "analyzer/flow/evaluate.hpp"
+#include "analyzer/flow/graph.hpp"
+#include "analyzer/flow/ssa.hpp"
+#include "analyzer/flow/uniformity.hpp"
 #include "analyzer/ptx/facts.hpp"
+#include "analyzer/ptx/tree.hpp"
 #include "analyzer/rules/all.hpp"
 #include "analyzer/rules/engine/analyses.hpp"
+#include "analyzer/rules/engine/context.hpp"
 #include "analyzer/rules/engine/divergence.hpp"
 #include "analyzer/rules/engine/result.hpp"
+#include "analyzer/rules/engine/rule.hpp"
 #include "support/plural.hpp"
 
 namespace ptxkit::rules {

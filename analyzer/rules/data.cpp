@@ -1,11 +1,26 @@
 // Rules about values: defined before used, used after defined.
 #include <algorithm>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
 
 #include <fmt/format.h>
 
+#include "analyzer/flow/conditions.hpp"
+#include "analyzer/flow/domain.hpp"
+#include "analyzer/flow/graph.hpp"
+#include "analyzer/flow/operation.hpp"
+#include "analyzer/flow/ssa.hpp"
+#include "analyzer/ptx/access_kind.hpp"
+#include "analyzer/ptx/facts.hpp"
+#include "analyzer/ptx/names.hpp"
+#include "analyzer/ptx/tree.hpp"
 #include "analyzer/rules/all.hpp"
 #include "analyzer/rules/engine/analyses.hpp"
+#include "analyzer/rules/engine/context.hpp"
 #include "analyzer/rules/engine/result.hpp"
+#include "analyzer/rules/engine/rule.hpp"
 #include "support/plural.hpp"
 
 namespace ptxkit::rules {

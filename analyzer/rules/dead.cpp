@@ -1,13 +1,26 @@
 // Rules about what has no effect: parameters nobody reads, values nobody uses, and the misaligned access that hides
 // there.
 #include <set>
+#include <utility>
+#include <vector>
 
 #include <fmt/format.h>
 
+#include "analyzer/flow/domain.hpp"
+#include "analyzer/flow/forms.hpp"
+#include "analyzer/flow/graph.hpp"
+#include "analyzer/flow/ssa.hpp"
+#include "analyzer/ptx/access_kind.hpp"
+#include "analyzer/ptx/facts.hpp"
+#include "analyzer/ptx/names.hpp"
+#include "analyzer/ptx/tree.hpp"
 #include "analyzer/rules/all.hpp"
+#include "analyzer/rules/engine/alignment.hpp"
 #include "analyzer/rules/engine/analyses.hpp"
+#include "analyzer/rules/engine/context.hpp"
 #include "analyzer/rules/engine/dead_stores.hpp"
 #include "analyzer/rules/engine/result.hpp"
+#include "analyzer/rules/engine/rule.hpp"
 
 namespace ptxkit::rules {
 

@@ -1,8 +1,19 @@
 // F027 and F028: the handles of texture and surface instructions.
+#include <string_view>
+#include <utility>
+#include <vector>
+
 #include <fmt/format.h>
 
+#include "analyzer/flow/domain.hpp"
+#include "analyzer/flow/operation.hpp"
+#include "analyzer/ptx/names.hpp"
+#include "analyzer/ptx/tree.hpp"
 #include "analyzer/rules/all.hpp"
+#include "analyzer/rules/engine/analyses.hpp"
+#include "analyzer/rules/engine/context.hpp"
 #include "analyzer/rules/engine/result.hpp"
+#include "analyzer/rules/engine/rule.hpp"
 #include "analyzer/rules/engine/walk.hpp"
 #include "support/plural.hpp"
 

@@ -1,14 +1,35 @@
 // F047: barriers in memory. An mbarrier is 8 bytes of shared memory that mbarrier.init makes one; it counts arrivals
 // and goes through phases, numbered from 0. A wait names a phase by its parity or by the token that an arrival of it
 // gave, and is over where that phase is (PTX ISA, mbarrier.test_wait): it must be the current phase or the one before.
+#include <algorithm>
+#include <iterator>
 #include <map>
-#include <numeric>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
 
 #include <fmt/format.h>
 
+#include "analyzer/flow/conditions.hpp"
+#include "analyzer/flow/domain.hpp"
+#include "analyzer/flow/evaluate.hpp"
+#include "analyzer/flow/forms.hpp"
+#include "analyzer/flow/graph.hpp"
+#include "analyzer/flow/launch.hpp"
+#include "analyzer/flow/loops.hpp"
+#include "analyzer/flow/operation.hpp"
+#include "analyzer/flow/ssa.hpp"
+#include "analyzer/ptx/facts.hpp"
+#include "analyzer/ptx/isa.hpp"
+#include "analyzer/ptx/names.hpp"
+#include "analyzer/ptx/tree.hpp"
 #include "analyzer/rules/all.hpp"
+#include "analyzer/rules/engine/analyses.hpp"
+#include "analyzer/rules/engine/context.hpp"
 #include "analyzer/rules/engine/object_uses.hpp"
 #include "analyzer/rules/engine/result.hpp"
+#include "analyzer/rules/engine/rule.hpp"
 #include "analyzer/rules/engine/walk.hpp"
 #include "support/plural.hpp"
 

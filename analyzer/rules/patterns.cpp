@@ -1,12 +1,29 @@
 // F021, F081, F082: the patterns of the original crash hunt. What they really are is in catalogue.md and in
 // docs/rules/: a misaligned access hidden by dead-code elimination. So a site is judged by the alignment of its load
 // and of the store that it feeds; where that is proved, the hardware's evidence decides.
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
 #include <fmt/format.h>
 
 #include "analyzer/evidence/evidence.hpp"
+#include "analyzer/flow/domain.hpp"
+#include "analyzer/flow/graph.hpp"
+#include "analyzer/flow/loops.hpp"
+#include "analyzer/flow/operation.hpp"
+#include "analyzer/flow/ssa.hpp"
+#include "analyzer/ptx/access_kind.hpp"
+#include "analyzer/ptx/facts.hpp"
+#include "analyzer/ptx/names.hpp"
+#include "analyzer/ptx/tree.hpp"
 #include "analyzer/rules/all.hpp"
+#include "analyzer/rules/engine/alignment.hpp"
 #include "analyzer/rules/engine/analyses.hpp"
+#include "analyzer/rules/engine/context.hpp"
 #include "analyzer/rules/engine/result.hpp"
+#include "analyzer/rules/engine/rule.hpp"
 #include "analyzer/rules/engine/taint.hpp"
 #include "support/plural.hpp"
 

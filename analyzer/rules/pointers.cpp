@@ -1,12 +1,29 @@
 // Rules about where pointers come from and how they are used: F029, F031, F033, F034, F035, F077.
+#include <algorithm>
 #include <map>
 #include <set>
+#include <string>
+#include <utility>
+#include <vector>
 
 #include <fmt/format.h>
 
+#include "analyzer/flow/bits.hpp"
+#include "analyzer/flow/domain.hpp"
+#include "analyzer/flow/evaluate.hpp"
+#include "analyzer/flow/graph.hpp"
+#include "analyzer/flow/operation.hpp"
+#include "analyzer/flow/ssa.hpp"
+#include "analyzer/ptx/access_kind.hpp"
+#include "analyzer/ptx/facts.hpp"
+#include "analyzer/ptx/names.hpp"
+#include "analyzer/ptx/tree.hpp"
 #include "analyzer/rules/all.hpp"
+#include "analyzer/rules/engine/analyses.hpp"
+#include "analyzer/rules/engine/context.hpp"
 #include "analyzer/rules/engine/object_uses.hpp"
 #include "analyzer/rules/engine/result.hpp"
+#include "analyzer/rules/engine/rule.hpp"
 #include "analyzer/rules/engine/walk.hpp"
 #include "support/plural.hpp"
 

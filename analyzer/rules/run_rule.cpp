@@ -1,6 +1,7 @@
 #include "analyzer/rules/run_rule.hpp"
 
 #include <algorithm>
+#include <iterator>
 
 #include "analyzer/rules/all.hpp"
 #include "analyzer/rules/engine/context.hpp"

@@ -1,8 +1,12 @@
 // Rules about the module as a text.
 #include <algorithm>
+#include <utility>
 
+#include "analyzer/ptx/tree.hpp"
 #include "analyzer/rules/all.hpp"
+#include "analyzer/rules/engine/context.hpp"
 #include "analyzer/rules/engine/result.hpp"
+#include "analyzer/rules/engine/rule.hpp"
 
 namespace ptxkit::rules {
 

@@ -1,11 +1,32 @@
 // Rules about warp-level collectives: who takes part, who is named, whose value is read.
+#include <algorithm>
+#include <bit>
+#include <optional>
 #include <set>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
 
 #include <fmt/format.h>
 
+#include "analyzer/flow/bits.hpp"
+#include "analyzer/flow/conditions.hpp"
+#include "analyzer/flow/domain.hpp"
+#include "analyzer/flow/evaluate.hpp"
+#include "analyzer/flow/graph.hpp"
+#include "analyzer/flow/operation.hpp"
+#include "analyzer/flow/ssa.hpp"
+#include "analyzer/flow/uniformity.hpp"
 #include "analyzer/ptx/facts.hpp"
+#include "analyzer/ptx/isa.hpp"
+#include "analyzer/ptx/names.hpp"
+#include "analyzer/ptx/tree.hpp"
 #include "analyzer/rules/all.hpp"
+#include "analyzer/rules/engine/analyses.hpp"
+#include "analyzer/rules/engine/context.hpp"
 #include "analyzer/rules/engine/result.hpp"
+#include "analyzer/rules/engine/rule.hpp"
 #include "analyzer/rules/engine/walk.hpp"
 #include "support/plural.hpp"
 

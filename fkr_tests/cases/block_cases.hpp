@@ -2,6 +2,7 @@
 #pragma once
 
 #include <random>
+#include <vector>
 
 #include <gtest/gtest.h>
 
@@ -10,6 +11,7 @@
 #include "fkr_tests/cases/recording_machine.hpp"
 #include "runtime/codec/blocks/block_codec.hpp"
 #include "runtime/codec/blocks/block_coder.hpp"
+#include "runtime/codec/format/codecs.hpp"
 
 namespace ptxkit::testing {
 

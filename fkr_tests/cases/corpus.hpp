@@ -11,7 +11,7 @@
 #include <fstream>
 #include <iterator>
 #include <random>
-#include <string>
+#include <system_error>
 #include <utility>
 #include <vector>
 

@@ -3,11 +3,14 @@
 #pragma once
 
 #include <algorithm>
+#include <iterator>
 #include <map>
 #include <memory>
 #include <numeric>
 #include <optional>
+#include <span>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -17,8 +20,12 @@
 #include "kernels/cost.hpp"
 #include "kernels/images.hpp"
 #include "kernels/lz77/abi.hpp"
+#include "runtime/codec/backend.hpp"
 #include "runtime/codec/device/kernel_backend.hpp"
 #include "runtime/codec/device/machine.hpp"
+#include "runtime/codec/format/byte_stream.hpp"
+#include "runtime/driver/launch_contract.hpp"
+#include "support/result.hpp"
 
 namespace ptxkit::testing {
 

@@ -12,7 +12,9 @@
 
 #include <gtest/gtest.h>
 
+#include "fkr_tests/cases/corpus.hpp"
 #include "fkr_tests/cases/zstd_cases.hpp"
+#include "kernels/abi.hpp"
 #include "kernels/zstd/zstd_format.hpp"
 #include "runtime/driver/launch_contract.hpp"
 

@@ -1,10 +1,16 @@
 // See memory_sections.hpp.
 #include <algorithm>
 #include <array>
+#include <string>
+#include <string_view>
+#include <vector>
 
 #include <fmt/format.h>
 
+#include "analyzer/ptx/isa.hpp"
+#include "analyzer/ptx/names.hpp"
 #include "fkr_tests/device/memory_sections.hpp"
+#include "fkr_tests/device/spelled_form.hpp"
 
 namespace ptxkit::testing {
 

@@ -1,13 +1,18 @@
 // Batches of items that lie anywhere, on a GPU.
 #include <random>
+#include <vector>
 
 #include <gtest/gtest.h>
 
+#include "fkr_tests/cases/corpus.hpp"
 #include "fkr_tests/cases/device_batches.hpp"
 #include "fkr_tests/cases/frames.hpp"
 #include "fkr_tests/device/device.hpp"
 #include "fkr_tests/fuzz/stream_damage.hpp"
+#include "kernels/abi.hpp"
 #include "kernels/lz4/lz4_batch_reference.hpp"
+#include "runtime/driver/context.hpp"
+#include "runtime/library/device_batches.hpp"
 
 namespace ptxkit {
 namespace {

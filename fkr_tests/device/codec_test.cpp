@@ -1,5 +1,13 @@
 // The kernels on a GPU: the bytes, flags and statuses of the scalar references, for the corpus, for mixed pages and for
 // damaged blocks.
+#include <algorithm>
+#include <cstdlib>
+#include <map>
+#include <memory>
+#include <random>
+#include <utility>
+#include <vector>
+
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -7,12 +15,19 @@
 #include "fkr_tests/cases/frames.hpp"
 #include "fkr_tests/cases/recording_machine.hpp"
 #include "fkr_tests/device/device.hpp"
+#include "kernels/abi.hpp"
 #include "kernels/images.hpp"
 #include "kernels/lz4/lz4_decompress_reference.hpp"
 #include "kernels/pages/zero_page_reference.hpp"
+#include "runtime/codec/backend.hpp"
 #include "runtime/codec/device/cuda_machine.hpp"
+#include "runtime/codec/device/kernel_backend.hpp"
+#include "runtime/codec/format/byte_stream.hpp"
 #include "runtime/codec/select_backend.hpp"
 #include "runtime/codec/threads/executor.hpp"
+#include "runtime/driver/context.hpp"
+#include "runtime/driver/launch_contract.hpp"
+#include "support/result.hpp"
 
 namespace ptxkit::codec {
 namespace {

@@ -3,16 +3,20 @@
 // of the first destroys its context; the second ends by itself.
 #include "analyzer/instrument/crash.hpp"
 
+#include <atomic>
 #include <cstdio>
 #include <cstring>
+#include <string_view>
 
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 #include <unistd.h>
 
+#include "analyzer/instrument/instrument.hpp"
 #include "analyzer/ptx/diagnostic.hpp"
 #include "fkr_tests/device/crash.hpp"
 #include "fkr_tests/device/device.hpp"
+#include "tools/ptx-debug/argument_spec.hpp"
 #include "tools/ptx-debug/kernel_run.hpp"
 
 namespace ptxkit::testing {

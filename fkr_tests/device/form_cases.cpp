@@ -3,15 +3,19 @@
 
 #include <algorithm>
 #include <array>
-#include <cstring>
+#include <cstddef>
+#include <iterator>
 #include <map>
 #include <random>
 #include <set>
+#include <utility>
 
 #include <fmt/format.h>
 
 #include "analyzer/ptx/diagnostic.hpp"
+#include "analyzer/ptx/isa.hpp"
 #include "analyzer/ptx/levels.hpp"
+#include "analyzer/ptx/names.hpp"
 #include "fkr_tests/unit/analyzer/ptx/form_sample.hpp"
 #include "runtime/emulator/emulator.hpp"
 

@@ -1,15 +1,20 @@
 // Every instruction form that computes on registers: the emulator's bits must be the GPU's.
 #include <algorithm>
-#include <cstdio>
 #include <cstdlib>
 #include <fstream>
 #include <map>
+#include <span>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
 
 #include <fmt/format.h>
 #include <gmock/gmock.h>
 
 #include "fkr_tests/device/device.hpp"
 #include "fkr_tests/device/form_cases.hpp"
+#include "support/result.hpp"
 
 namespace ptxkit::testing {
 namespace {

@@ -1,6 +1,10 @@
 // One launch of an embedded kernel on the GPU of the device tests, in the form that tests for several machines use.
 #pragma once
 
+#include <string_view>
+#include <vector>
+
+#include "fkr_tests/cases/corpus.hpp"
 #include "fkr_tests/cases/kernel_argument.hpp"
 
 namespace ptxkit::testing {

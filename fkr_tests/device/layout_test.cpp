@@ -1,12 +1,20 @@
 // Addresses in shared memory: the emulator's must be the GPU's.
 #include <algorithm>
+#include <cstddef>
 #include <cstring>
 #include <random>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
 
 #include <fmt/format.h>
+#include <gtest/gtest.h>
 
 #include "fkr_tests/device/device.hpp"
+#include "runtime/driver/context.hpp"
 #include "runtime/emulator/emulator.hpp"
+#include "support/result.hpp"
 
 namespace ptxkit::testing {
 namespace {

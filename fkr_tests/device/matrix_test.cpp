@@ -1,8 +1,10 @@
 // wgmma and sparse mma: the emulator's bits must be the GPU's.
 #include <cstdlib>
 #include <fstream>
+#include <string>
 
 #include <fmt/format.h>
+#include <gtest/gtest.h>
 
 #include "fkr_tests/device/device.hpp"
 #include "fkr_tests/device/form_cases.hpp"

@@ -2,13 +2,17 @@
 #include "fkr_tests/device/memory_cases.hpp"
 
 #include <algorithm>
+#include <cstddef>
 #include <cstring>
 #include <random>
+#include <utility>
 
 #include <fmt/format.h>
 
+#include "analyzer/ptx/isa.hpp"
 #include "fkr_tests/device/form_cases.hpp"
 #include "fkr_tests/device/memory_sections.hpp"
+#include "fkr_tests/device/spelled_form.hpp"
 #include "runtime/emulator/emulator.hpp"
 
 namespace ptxkit::testing {

@@ -3,12 +3,14 @@
 #include "fkr_tests/device/probe.hpp"
 
 #include <cstdio>
+#include <string>
 
 #include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <unistd.h>
 
+#include "analyzer/evidence/evidence.hpp"
 #include "fkr_tests/device/device.hpp"
 #include "tools/ptx-debug/probe_experiment.hpp"
 

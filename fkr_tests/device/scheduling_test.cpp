@@ -1,8 +1,15 @@
 // The scheduler on a GPU: mixed output, adherence to a device budget, and whether the policy chooses the faster side.
+#include <algorithm>
 #include <chrono>
 #include <cstdio>
+#include <cstdlib>
+#include <iterator>
+#include <memory>
 #include <set>
+#include <string>
 #include <thread>
+#include <utility>
+#include <vector>
 
 #include <fmt/format.h>
 #include <gtest/gtest.h>
@@ -12,8 +19,17 @@
 #include "fkr_tests/cases/generated_source.hpp"
 #include "fkr_tests/device/device.hpp"
 #include "kernels/images.hpp"
+#include "runtime/codec/backend.hpp"
+#include "runtime/codec/device/cuda_machine.hpp"
+#include "runtime/codec/format/byte_stream.hpp"
+#include "runtime/codec/format/lz4_frame.hpp"
 #include "runtime/codec/policy/calibrate.hpp"
+#include "runtime/codec/policy/policy.hpp"
 #include "runtime/codec/select_backend.hpp"
+#include "runtime/codec/stream/stream.hpp"
+#include "runtime/codec/threads/executor.hpp"
+#include "runtime/codec/threads/ledger.hpp"
+#include "runtime/codec/threads/throttle.hpp"
 #include "support/plural.hpp"
 
 namespace ptxkit::codec {

@@ -2,14 +2,16 @@
 #include "fkr_tests/device/tensor_cases.hpp"
 
 #include <algorithm>
+#include <array>
 #include <cstring>
-#include <functional>
-#include <numeric>
 #include <random>
+#include <span>
 #include <string_view>
+#include <utility>
 
 #include <fmt/format.h>
 
+#include "analyzer/ptx/names.hpp"
 #include "runtime/emulator/emulator.hpp"
 #include "support/half.hpp"
 

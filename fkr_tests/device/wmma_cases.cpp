@@ -1,9 +1,16 @@
 // Programs of wmma from the ISA table: A, B and C are loaded and multiplied, D is stored. The ISA does not define which
 // lane has which element; the matrices must be the GPU's bit for bit.
+#include <cstdio>
 #include <cstring>
+#include <random>
+#include <string>
+#include <string_view>
+#include <vector>
 
 #include <fmt/format.h>
 
+#include "analyzer/ptx/isa.hpp"
+#include "analyzer/ptx/names.hpp"
 #include "fkr_tests/device/matrix_cases.hpp"
 #include "fkr_tests/device/spelled_form.hpp"
 

@@ -1,7 +1,11 @@
 // KF-000A: shfl.sync broadcasts lane 0's value to 32 lanes, and each stores it.
+#include <span>
+#include <vector>
+
 #include <gtest/gtest.h>
 
 #include "builder/dsl.hpp"
+#include "builder/types.hpp"
 #include "runtime/emulator/emulator.hpp"
 
 namespace ptxkit {

@@ -1,11 +1,17 @@
 // The markers of the debug builds, read after a run: the steps of each warp, in order. The same run with the release
 // build has no buffer to write to (its PTX is golden).
+#include <iterator>
 #include <map>
+#include <utility>
+#include <vector>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "fkr_tests/cases/corpus.hpp"
 #include "fkr_tests/emulated/kernel_harness.hpp"
+#include "kernels/abi.hpp"
+#include "kernels/lz4/lz4_format.hpp"
 
 namespace ptxkit::kernels {
 namespace {

@@ -1,17 +1,31 @@
 #include "fkr_tests/emulated/every_kernel.hpp"
 
+#include <algorithm>
+#include <cstring>
+#include <utility>
+
 #include <gtest/gtest.h>
 
 #include "fkr_tests/cases/bwt_cases.hpp"
 #include "fkr_tests/cases/transforms.hpp"
 #include "fkr_tests/cases/typed_arrays.hpp"
+#include "kernels/abi.hpp"
+#include "kernels/bwt/abi.hpp"
+#include "kernels/bwt/bwt_reference.hpp"
+#include "kernels/images.hpp"
 #include "kernels/lz4/lz4_batch_reference.hpp"
 #include "kernels/lz4/lz4_compress_reference.hpp"
+#include "kernels/lz4/lz4_format.hpp"
+#include "kernels/lz77/abi.hpp"
 #include "kernels/lz77/lz77_reference.hpp"
 #include "kernels/pages/zero_page_reference.hpp"
+#include "kernels/transform_abi.hpp"
+#include "kernels/typed/typed_format.hpp"
 #include "kernels/zstd/zstd_choose_reference.hpp"
+#include "kernels/zstd/zstd_format.hpp"
 #include "kernels/zstd/zstd_literals_reference.hpp"
 #include "kernels/zstd/zstd_reference.hpp"
+#include "kernels/zstd/zstd_sequences_reference.hpp"
 
 namespace ptxkit::testing {
 

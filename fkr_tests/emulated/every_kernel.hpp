@@ -8,6 +8,7 @@
 #include <string_view>
 #include <vector>
 
+#include "fkr_tests/cases/corpus.hpp"
 #include "fkr_tests/cases/kernel_argument.hpp"
 #include "fkr_tests/emulated/kernel_harness.hpp"
 #include "kernels/cost.hpp"

@@ -5,6 +5,10 @@
 // usage: kernel_counts [FILE...]   each FILE is PTX that takes the place of the embedded kernel with its entry's name
 #include <cstdio>
 #include <map>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
 
 #include <fmt/format.h>
 #include <gtest/gtest.h>
@@ -13,7 +17,12 @@
 #include "analyzer/ptx/diagnostic.hpp"
 #include "analyzer/ptx/facts.hpp"
 #include "analyzer/ptx/names.hpp"
+#include "analyzer/ptx/tree.hpp"
 #include "fkr_tests/emulated/every_kernel.hpp"
+#include "fkr_tests/emulated/kernel_harness.hpp"
+#include "kernels/cost.hpp"
+#include "kernels/images.hpp"
+#include "runtime/emulator/watch.hpp"
 #include "support/file.hpp"
 
 namespace ptxkit::testing {

@@ -12,6 +12,7 @@
 #include "fkr_tests/cases/kernel_argument.hpp"
 #include "kernels/images.hpp"
 #include "kernels/lz4/lz4_format.hpp"
+#include "runtime/emulator/emulator.hpp"
 #include "runtime/emulator/watch.hpp"
 
 namespace ptxkit::testing {

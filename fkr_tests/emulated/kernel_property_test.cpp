@@ -1,20 +1,37 @@
 // Kernels as PTX over generated inputs, on the emulator with every check: the results of their scalar references, no
 // fault, and no byte written outside. Sizes, contents, options, rooms and damage are drawn; a counterexample is shrunk
 // and printed, with the RC_PARAMS that draw it again.
+#include <algorithm>
 #include <cstdlib>
+#include <functional>
 #include <iostream>
-#include <sstream>
+#include <random>
+#include <string>
+#include <string_view>
 #include <tuple>
+#include <utility>
+#include <variant>
+#include <vector>
 
 #include <gtest/gtest.h>
 #include <rapidcheck.h>
 
 #include "fkr_tests/cases/bwt_cases.hpp"
+#include "fkr_tests/cases/corpus.hpp"
 #include "fkr_tests/cases/lz77_cases.hpp"
 #include "fkr_tests/cases/transforms.hpp"
 #include "fkr_tests/emulated/kernel_harness.hpp"
+#include "kernels/abi.hpp"
+#include "kernels/bwt/abi.hpp"
+#include "kernels/bwt/zero_runs_reference.hpp"
+#include "kernels/entropy/rans_chunked_reference.hpp"
+#include "kernels/entropy/rans_format.hpp"
+#include "kernels/images.hpp"
 #include "kernels/lz4/lz4_compress_reference.hpp"
 #include "kernels/lz4/lz4_decompress_reference.hpp"
+#include "kernels/lz4/lz4_format.hpp"
+#include "kernels/lz77/abi.hpp"
+#include "kernels/lz77/lz77_reference.hpp"
 
 namespace ptxkit::kernels {
 

@@ -1,14 +1,22 @@
 // Batches of items compressed on the emulator with every check: the bytes of the reproducible encoder where it shrinks
 // an item, one sequence of literals elsewhere, always a block that liblz4 takes.
+#include <algorithm>
 #include <cstring>
+#include <string>
+#include <vector>
 
 #include <gtest/gtest.h>
 #include <lz4.h>
 
+#include "fkr_tests/cases/corpus.hpp"
+#include "fkr_tests/emulated/kernel_harness.hpp"
 #include "fkr_tests/emulated/lz4_batches.hpp"
+#include "kernels/abi.hpp"
 #include "kernels/lz4/lz4_batch_reference.hpp"
+#include "runtime/codec/backend.hpp"
 #include "runtime/codec/select_backend.hpp"
 #include "runtime/codec/threads/executor.hpp"
+#include "runtime/library/device_batches.hpp"
 
 namespace ptxkit::kernels {
 namespace {

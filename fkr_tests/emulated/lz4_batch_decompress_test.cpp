@@ -1,11 +1,17 @@
 // Batches of LZ4 items through lz4_batch_decompress on the emulator: beside its reference, on good and on hostile
 // input.
+#include <vector>
+
 #include <gtest/gtest.h>
 #include <lz4.h>
 
+#include "fkr_tests/cases/corpus.hpp"
+#include "fkr_tests/emulated/kernel_harness.hpp"
 #include "fkr_tests/emulated/lz4_batches.hpp"
 #include "fkr_tests/emulated/lz4_blocks.hpp"
+#include "kernels/abi.hpp"
 #include "kernels/lz4/lz4_batch_reference.hpp"
+#include "runtime/library/device_batches.hpp"
 
 namespace ptxkit::kernels {
 namespace {

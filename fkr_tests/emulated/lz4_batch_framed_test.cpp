@@ -1,16 +1,26 @@
 // Items of framings `frame` and `hdf5` through lz4_batch_index, lz4_batch_blocks and lz4_batch_finish on the emulator
 // with every check: beside their reference, whose verdicts are those of the host's readers (c_api_test, FramedItems).
+#include <algorithm>
+#include <iterator>
+#include <random>
+#include <span>
+#include <vector>
+
 #include <gtest/gtest.h>
 #include <lz4.h>
 #include <lz4frame.h>
 
+#include "fkr_tests/cases/corpus.hpp"
 #include "fkr_tests/cases/frames.hpp"
+#include "fkr_tests/emulated/kernel_harness.hpp"
 #include "fkr_tests/emulated/lz4_batches.hpp"
 #include "fkr_tests/emulated/lz4_blocks.hpp"
 #include "fkr_tests/fuzz/stream_damage.hpp"
+#include "kernels/abi.hpp"
 #include "kernels/lz4/lz4_batch_reference.hpp"
 #include "kernels/lz4/xxh32_reference.hpp"
 #include "runtime/codec/format/lz4_frame.hpp"
+#include "runtime/library/device_batches.hpp"
 
 namespace ptxkit::kernels {
 namespace {

@@ -7,8 +7,11 @@
 #include <string_view>
 #include <vector>
 
+#include "fkr_tests/cases/corpus.hpp"
 #include "fkr_tests/emulated/kernel_harness.hpp"
+#include "runtime/emulator/emulator.hpp"
 #include "runtime/library/batch_launches.hpp"
+#include "runtime/library/device_batches.hpp"
 
 namespace ptxkit::testing {
 

@@ -4,12 +4,17 @@
 // All targets of a kind are changed, one at a time: every barrier, every rounding down, and every comparison in a
 // source statement that names a refusal. An edited kernel runs the inputs of this file, which run without a fault on
 // the original.
+#include <algorithm>
 #include <fstream>
 #include <functional>
 #include <map>
 #include <set>
 #include <sstream>
 #include <stdexcept>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -17,11 +22,19 @@
 #include "analyzer/analyze/analysis.hpp"
 #include "analyzer/evidence/evidence.hpp"
 #include "analyzer/ptx/diagnostic.hpp"
+#include "analyzer/ptx/names.hpp"
+#include "analyzer/ptx/tree.hpp"
+#include "analyzer/rules/score.hpp"
+#include "fkr_tests/cases/corpus.hpp"
 #include "fkr_tests/emulated/kernel_harness.hpp"
 #include "fkr_tests/emulated/lz4_batches.hpp"
 #include "fkr_tests/emulated/lz4_blocks.hpp"
+#include "kernels/abi.hpp"
 #include "kernels/lz4/lz4_compress_reference.hpp"
 #include "kernels/lz4/lz4_decompress_reference.hpp"
+#include "kernels/lz4/lz4_format.hpp"
+#include "runtime/emulator/emulator.hpp"
+#include "runtime/library/device_batches.hpp"
 
 namespace ptxkit::kernels {
 namespace {

@@ -1,12 +1,27 @@
 // Encoders and decoders as PTX: the bytes and statuses of their references, so that each side decodes the other's
 // output; for valid, damaged and cut streams.
 #include <algorithm>
-#include <set>
+#include <functional>
+#include <random>
+#include <string_view>
+#include <vector>
 
 #include <gtest/gtest.h>
 
+#include "fkr_tests/cases/corpus.hpp"
 #include "fkr_tests/cases/transforms.hpp"
 #include "fkr_tests/emulated/kernel_harness.hpp"
+#include "kernels/abi.hpp"
+#include "kernels/entropy/fse_reference.hpp"
+#include "kernels/entropy/huffman_reference.hpp"
+#include "kernels/entropy/lane_format.hpp"
+#include "kernels/entropy/rans_chunked_reference.hpp"
+#include "kernels/entropy/rans_format.hpp"
+#include "kernels/entropy/rans_warp_reference.hpp"
+#include "kernels/images.hpp"
+#include "kernels/lz77/abi.hpp"
+#include "kernels/lz77/lz77_reference.hpp"
+#include "kernels/transform_abi.hpp"
 
 namespace ptxkit::kernels {
 namespace {

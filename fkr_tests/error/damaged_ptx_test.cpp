@@ -10,8 +10,10 @@
 
 #include "analyzer/analyze/analysis.hpp"
 #include "analyzer/evidence/evidence.hpp"
+#include "analyzer/report/document.hpp"
 #include "analyzer/report/json.hpp"
 #include "analyzer/report/text.hpp"
+#include "analyzer/rules/score.hpp"
 #include "kernels/probes/probes.hpp"
 #include "support/file.hpp"
 

@@ -3,10 +3,8 @@
 // sees them.
 #pragma once
 
-#include <cstdint>
 #include <random>
 #include <string>
-#include <string_view>
 #include <vector>
 
 namespace ptxkit::testing {

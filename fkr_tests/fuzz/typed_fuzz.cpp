@@ -7,6 +7,8 @@
 #include <cstdlib>
 #include <vector>
 
+#include "kernels/abi.hpp"
+#include "kernels/typed/typed_format.hpp"
 #include "kernels/typed/typed_reference.hpp"
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {

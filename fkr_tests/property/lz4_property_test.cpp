@@ -8,8 +8,10 @@
 #include <rapidcheck.h>
 
 #include "fkr_tests/cases/corpus.hpp"
+#include "kernels/abi.hpp"
 #include "kernels/lz4/lz4_compress_reference.hpp"
 #include "kernels/lz4/lz4_decompress_reference.hpp"
+#include "kernels/lz4/lz4_format.hpp"
 
 namespace ptxkit::kernels {
 namespace {

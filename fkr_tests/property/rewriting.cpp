@@ -1,9 +1,12 @@
 #include "fkr_tests/property/rewriting.hpp"
 
 #include <algorithm>
-#include <map>
+#include <functional>
+#include <ranges>
 #include <set>
+#include <utility>
 
+#include "analyzer/ptx/diagnostic.hpp"
 #include "analyzer/ptx/facts.hpp"
 #include "analyzer/ptx/lexer.hpp"
 #include "analyzer/ptx/word_order.hpp"

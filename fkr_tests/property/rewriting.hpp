@@ -4,6 +4,7 @@
 #include <optional>
 #include <random>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "analyzer/ptx/isa.hpp"

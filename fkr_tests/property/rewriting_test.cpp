@@ -4,15 +4,21 @@
 
 #include <algorithm>
 #include <filesystem>
-#include <map>
+#include <iterator>
+#include <ranges>
 #include <set>
 #include <sstream>
+#include <utility>
 
 #include <gtest/gtest.h>
 
 #include "analyzer/analyze/analysis.hpp"
 #include "analyzer/evidence/evidence.hpp"
+#include "analyzer/ptx/diagnostic.hpp"
 #include "analyzer/ptx/facts.hpp"
+#include "analyzer/ptx/isa.hpp"
+#include "analyzer/ptx/tree.hpp"
+#include "analyzer/rules/engine/rule.hpp"
 #include "fkr_tests/unit/analyzer/ptx/form_sample.hpp"
 #include "support/file.hpp"
 

@@ -1,8 +1,15 @@
 // The BWT of small blocks in shared memory: rank doubling as in bwt_radix.cpp, with the bitonic sorting network of K.
 // E. Batcher, "Sorting Networks and Their Applications", AFIPS 1968. The low bits of a key are its suffix, so no two
 // keys are equal.
+#include <string>
+
+#include "kernels/abi.hpp"
+#include "kernels/bwt/abi.hpp"
+#include "kernels/bwt/bwt_item.hpp"
 #include "kernels/bwt/bwt_sort.hpp"
 #include "kernels/kernels.hpp"
+#include "kernels/transform.hpp"
+#include "kernels/warp_item.hpp"
 
 namespace ptxkit::kernels {
 namespace {

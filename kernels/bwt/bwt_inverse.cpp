@@ -1,7 +1,16 @@
 // The inverse of the BWT. A stable counting sort of the column links each row to the next one. Then each segment of the
 // block is walked independently, from the row of its end to the row of its beginning.
+#include <string>
+
+#include "kernels/abi.hpp"
+#include "kernels/bwt/abi.hpp"
+#include "kernels/bwt/bwt_item.hpp"
 #include "kernels/bwt/bwt_sort.hpp"
+#include "kernels/bwt/cta_list.hpp"
 #include "kernels/kernels.hpp"
+#include "kernels/transform.hpp"
+#include "kernels/transform_abi.hpp"
+#include "kernels/warp_item.hpp"
 
 namespace ptxkit::kernels {
 namespace {

@@ -4,8 +4,15 @@
 // Once the suffixes are in order by their first h bytes and have ranks, the order by 2h bytes is that of the pairs
 // (rank, rank of the suffix at distance h). The order by the second component is known: it is the present order,
 // shifted by h. What remains is a stable sort by rank, eight bits in each pass.
+#include <string>
+
+#include "kernels/abi.hpp"
+#include "kernels/bwt/abi.hpp"
+#include "kernels/bwt/bwt_item.hpp"
 #include "kernels/bwt/bwt_sort.hpp"
 #include "kernels/kernels.hpp"
+#include "kernels/transform_abi.hpp"
+#include "kernels/warp_item.hpp"
 
 namespace ptxkit::kernels {
 namespace {

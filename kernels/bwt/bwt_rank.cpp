@@ -8,8 +8,16 @@
 // groups are sorted by the CTA with radix passes, and so are all suffixes at first, by their first bytes. An element is
 // one word that contains its sort keys, so that every pass but the first of a round reads a list sequentially and
 // nothing else.
+#include <string>
+
+#include "kernels/abi.hpp"
+#include "kernels/bwt/abi.hpp"
+#include "kernels/bwt/bwt_item.hpp"
 #include "kernels/bwt/bwt_sort.hpp"
 #include "kernels/kernels.hpp"
+#include "kernels/transform.hpp"
+#include "kernels/transform_abi.hpp"
+#include "kernels/warp_item.hpp"
 
 namespace ptxkit::kernels {
 namespace {

@@ -5,8 +5,16 @@
 // then yields its stretch and its final list as positions in its first list; composing the final lists of the warps in
 // order yields the first lists. In both cases a warp then walks its stretch with the list in registers, eight bytes in
 // each lane.
+#include <string_view>
+
+#include "kernels/abi.hpp"
+#include "kernels/bwt/abi.hpp"
 #include "kernels/bwt/bwt_item.hpp"
+#include "kernels/bwt/cta_list.hpp"
 #include "kernels/kernels.hpp"
+#include "kernels/transform.hpp"
+#include "kernels/transform_abi.hpp"
+#include "kernels/warp_item.hpp"
 
 namespace ptxkit::kernels {
 namespace {

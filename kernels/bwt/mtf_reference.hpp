@@ -4,6 +4,7 @@
 #include <span>
 
 #include "kernels/bwt/abi.hpp"
+#include "kernels/transform_abi.hpp"
 
 namespace ptxkit::kernels {
 

@@ -1,9 +1,13 @@
 // Coding of runs of zeros, with a stretch of the column for each warp of a CTA. The code of a byte and its position
 // depend on where the byte's run began, perhaps in another warp's stretch. The warps therefore first determine the last
 // ends of runs, then how much each of them writes, and then write.
+#include "kernels/bwt/abi.hpp"
 #include "kernels/bwt/bwt_item.hpp"
+#include "kernels/bwt/cta_list.hpp"
 #include "kernels/bwt/zero_runs_reference.hpp"
 #include "kernels/kernels.hpp"
+#include "kernels/transform_abi.hpp"
+#include "kernels/warp_item.hpp"
 
 namespace ptxkit::kernels {
 namespace {

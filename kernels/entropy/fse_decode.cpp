@@ -1,7 +1,15 @@
 // FSE decoding, a thread for each lane. A table entry gives the symbol, the number of bits to read, and the base to
 // which they are added for the next state.
+#include "kernels/abi.hpp"
+#include "kernels/entropy/frequencies.hpp"
+#include "kernels/entropy/frequencies_reference.hpp"
 #include "kernels/entropy/fse_tables.hpp"
+#include "kernels/entropy/lane_bits.hpp"
+#include "kernels/entropy/lane_format.hpp"
 #include "kernels/kernels.hpp"
+#include "kernels/transform.hpp"
+#include "kernels/transform_abi.hpp"
+#include "kernels/warp_item.hpp"
 
 namespace ptxkit::kernels {
 namespace {

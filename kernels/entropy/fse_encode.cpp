@@ -1,6 +1,13 @@
 // FSE encoding, a thread for each lane.
+#include "kernels/entropy/frequencies.hpp"
+#include "kernels/entropy/frequencies_reference.hpp"
 #include "kernels/entropy/fse_tables.hpp"
+#include "kernels/entropy/lane_bits.hpp"
+#include "kernels/entropy/lane_format.hpp"
 #include "kernels/kernels.hpp"
+#include "kernels/transform.hpp"
+#include "kernels/transform_abi.hpp"
+#include "kernels/warp_item.hpp"
 
 namespace ptxkit::kernels {
 namespace {

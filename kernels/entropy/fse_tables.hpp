@@ -1,7 +1,12 @@
 // Table construction of the FSE kernels: the symbols spread over the states, and the x that each state represents.
 #pragma once
 
+#include "kernels/entropy/frequencies.hpp"
+#include "kernels/entropy/frequencies_reference.hpp"
 #include "kernels/entropy/lane_bits.hpp"
+#include "kernels/entropy/lane_format.hpp"
+#include "kernels/transform.hpp"
+#include "kernels/warp_item.hpp"
 
 namespace ptxkit::kernels {
 

@@ -1,7 +1,11 @@
 // Canonical Huffman codes by one warp.
 #pragma once
 
+#include "kernels/entropy/frequencies.hpp"
 #include "kernels/entropy/lane_bits.hpp"
+#include "kernels/entropy/lane_format.hpp"
+#include "kernels/transform.hpp"
+#include "kernels/warp_item.hpp"
 
 namespace ptxkit::kernels {
 

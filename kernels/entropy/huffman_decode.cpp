@@ -1,8 +1,19 @@
 // Huffman decoding, a thread for each lane. The warp builds a table of the codes of up to kTableBits bits, indexed by
 // the next bits. Longer codes are rare in a lane but common in a row of 32 lanes: the first of them have a table too,
 // and the others are found by comparison with the limit of each length.
+#include <array>
+#include <tuple>
+#include <utility>
+
+#include "kernels/entropy/frequencies.hpp"
+#include "kernels/entropy/frequencies_reference.hpp"
 #include "kernels/entropy/huffman_codes.hpp"
+#include "kernels/entropy/lane_bits.hpp"
+#include "kernels/entropy/lane_format.hpp"
 #include "kernels/kernels.hpp"
+#include "kernels/transform.hpp"
+#include "kernels/transform_abi.hpp"
+#include "kernels/warp_item.hpp"
 
 namespace ptxkit::kernels {
 namespace {

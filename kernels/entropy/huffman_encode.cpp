@@ -1,8 +1,14 @@
 // Huffman encoding, a thread for each lane: histogram, code lengths, codes, a prefix sum over the lanes' sizes, the
 // bits.
+#include "kernels/entropy/frequencies.hpp"
 #include "kernels/entropy/huffman_codes.hpp"
 #include "kernels/entropy/huffman_lengths.hpp"
+#include "kernels/entropy/lane_bits.hpp"
+#include "kernels/entropy/lane_format.hpp"
 #include "kernels/kernels.hpp"
+#include "kernels/transform.hpp"
+#include "kernels/transform_abi.hpp"
+#include "kernels/warp_item.hpp"
 
 namespace ptxkit::kernels {
 namespace {

@@ -1,8 +1,15 @@
 // Bit streams of 32 lanes, one thread each; lane_bits_reference.hpp is the scalar version.
 #pragma once
 
+#include <array>
+#include <type_traits>
+
+#include "kernels/abi.hpp"
 #include "kernels/entropy/frequencies.hpp"
 #include "kernels/entropy/lane_format.hpp"
+#include "kernels/transform.hpp"
+#include "kernels/transform_abi.hpp"
+#include "kernels/warp_item.hpp"
 
 namespace ptxkit::kernels {
 

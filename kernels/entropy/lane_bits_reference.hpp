@@ -4,9 +4,11 @@
 #include <algorithm>
 #include <array>
 #include <span>
+#include <tuple>
 
 #include "kernels/entropy/lane_format.hpp"
 #include "kernels/entropy/little_endian.hpp"
+#include "kernels/transform_abi.hpp"
 
 namespace ptxkit::kernels {
 

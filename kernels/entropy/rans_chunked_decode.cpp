@@ -1,9 +1,16 @@
 // Decoding of rANS, format `chunked`, a thread for each lane of a stream. A warp decodes a batch at once: as many
 // chunks as its lanes suffice for, so eight chunks of four lanes still fill it. The warps of a CTA share the table and
 // take batches in turn.
+#include <array>
+
+#include "kernels/abi.hpp"
 #include "kernels/entropy/frequencies.hpp"
+#include "kernels/entropy/frequencies_reference.hpp"
 #include "kernels/entropy/rans_format.hpp"
 #include "kernels/kernels.hpp"
+#include "kernels/transform.hpp"
+#include "kernels/transform_abi.hpp"
+#include "kernels/warp_item.hpp"
 
 namespace ptxkit::kernels {
 namespace {

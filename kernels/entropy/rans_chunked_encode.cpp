@@ -1,9 +1,15 @@
 // Encoding of rANS, format `chunked`: a thread for each lane of a stream, as many chunks at once as the warp's lanes
 // suffice for. The words of a lane are contiguous and are produced last first, so every chunk is coded twice: once to
 // count the words, once to write them to their positions. This needs no memory besides the result.
+#include "kernels/abi.hpp"
+#include "kernels/entropy/frequencies.hpp"
+#include "kernels/entropy/frequencies_reference.hpp"
 #include "kernels/entropy/rans_entries.hpp"
 #include "kernels/entropy/rans_format.hpp"
 #include "kernels/kernels.hpp"
+#include "kernels/transform.hpp"
+#include "kernels/transform_abi.hpp"
+#include "kernels/warp_item.hpp"
 
 namespace ptxkit::kernels {
 namespace {

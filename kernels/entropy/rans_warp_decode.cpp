@@ -2,9 +2,17 @@
 // word find it by a ballot and the number of lower lanes that need one too. The warps of a CTA share the table and take
 // chunks in turn. Words come from a ring in shared memory, since a row that loads them from device memory would wait
 // longer than it computes.
+#include <array>
+#include <tuple>
+#include <type_traits>
+
+#include "kernels/abi.hpp"
 #include "kernels/entropy/frequencies.hpp"
 #include "kernels/entropy/rans_format.hpp"
 #include "kernels/kernels.hpp"
+#include "kernels/transform.hpp"
+#include "kernels/transform_abi.hpp"
+#include "kernels/warp_item.hpp"
 
 namespace ptxkit::kernels {
 namespace {

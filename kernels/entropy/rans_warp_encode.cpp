@@ -1,9 +1,19 @@
 // Encoding of rANS, format `warp`: a row of 32 symbols in each step, from the last row of the last chunk to the first
 // row of the first chunk. Words are written backwards from the end of the output range, so they need not be counted
 // first. Finally all chunks are moved down to the end of the table.
+#include <array>
+#include <tuple>
+#include <type_traits>
+
+#include "kernels/abi.hpp"
+#include "kernels/entropy/frequencies.hpp"
+#include "kernels/entropy/frequencies_reference.hpp"
 #include "kernels/entropy/rans_entries.hpp"
 #include "kernels/entropy/rans_format.hpp"
 #include "kernels/kernels.hpp"
+#include "kernels/transform.hpp"
+#include "kernels/transform_abi.hpp"
+#include "kernels/warp_item.hpp"
 
 namespace ptxkit::kernels {
 namespace {

@@ -1,6 +1,12 @@
 // Decodes the blocks that lz4_batch_index listed, with a warp for each block of each item.
+#include <string>
+
+#include "kernels/abi.hpp"
 #include "kernels/kernels.hpp"
+#include "kernels/lz4/lz4_batch.hpp"
 #include "kernels/lz4/lz4_batch_framed.hpp"
+#include "kernels/lz4/lz4_decoder.hpp"
+#include "kernels/warp_item.hpp"
 
 namespace ptxkit::kernels {
 

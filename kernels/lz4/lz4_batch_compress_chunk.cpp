@@ -1,8 +1,15 @@
 // LZ4 compression of the chunks of a batch that are larger than a page, with a CTA for each chunk of each item; or,
 // with kBatchPagesByBlock, of pages.
+#include <string>
+
+#include "kernels/abi.hpp"
 #include "kernels/kernels.hpp"
+#include "kernels/lz4/lz4_batch.hpp"
 #include "kernels/lz4/lz4_batch_compress.hpp"
 #include "kernels/lz4/lz4_chunk_compressor.hpp"
+#include "kernels/lz4/lz4_format.hpp"
+#include "kernels/lz4/lz4_segments.hpp"
+#include "kernels/warp_item.hpp"
 
 namespace ptxkit::kernels {
 

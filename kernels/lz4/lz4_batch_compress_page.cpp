@@ -1,8 +1,15 @@
 // LZ4 compression of the pages of a batch, with a warp for each item: of items of at most a page, and of the last chunk
 // of larger items if it is at most a page. So an item's bytes are those of the reproducible encoder.
+#include <string>
+
+#include "kernels/abi.hpp"
 #include "kernels/kernels.hpp"
+#include "kernels/lz4/lz4_batch.hpp"
 #include "kernels/lz4/lz4_batch_compress.hpp"
+#include "kernels/lz4/lz4_block_writer.hpp"
+#include "kernels/lz4/lz4_format.hpp"
 #include "kernels/lz4/lz4_page.hpp"
+#include "kernels/warp_item.hpp"
 
 namespace ptxkit::kernels {
 

@@ -1,7 +1,11 @@
 // LZ4 decompression of items that lie anywhere, given by arrays of addresses: a warp for each item (lz4_decoder.hpp).
+#include <string>
+
+#include "kernels/abi.hpp"
 #include "kernels/kernels.hpp"
 #include "kernels/lz4/lz4_batch.hpp"
 #include "kernels/lz4/lz4_decoder.hpp"
+#include "kernels/warp_item.hpp"
 
 namespace ptxkit::kernels {
 

@@ -2,8 +2,16 @@
 // good and as large as lz4_batch_index took them to be is checked against its size and its content checksum. Any other
 // item is decoded here, one block after another: items of several frames, of blocks that depend on each other or are
 // not full, of more blocks than the index has room for, and those with a fault, of which the first is the status.
+#include <string>
+
+#include "kernels/abi.hpp"
 #include "kernels/kernels.hpp"
+#include "kernels/lz4/lz4_batch.hpp"
 #include "kernels/lz4/lz4_batch_framed.hpp"
+#include "kernels/lz4/lz4_batch_walk.hpp"
+#include "kernels/lz4/lz4_decoder.hpp"
+#include "kernels/lz4/xxh32.hpp"
+#include "kernels/warp_item.hpp"
 
 namespace ptxkit::kernels {
 namespace {

@@ -1,10 +1,11 @@
 // Items of framings `frame` and `hdf5`, one at a time: the headers as ItemWalk reads them, the blocks by the reference
 // of the decompressor.
 #include <algorithm>
-#include <bit>
 #include <cstring>
 #include <optional>
+#include <span>
 
+#include "kernels/abi.hpp"
 #include "kernels/lz4/lz4_batch_reference.hpp"
 #include "kernels/lz4/lz4_decompress_reference.hpp"
 #include "kernels/lz4/lz4_frame.hpp"

@@ -2,8 +2,14 @@
 // only the size of one says where the next begins. Where all blocks but the last have the same raw size, as most
 // encoders write them, the place of each in the output is known without decoding any; lz4_batch_blocks then decodes all
 // at once, and lz4_batch_finish sees whether that was so.
+#include <string>
+
+#include "kernels/abi.hpp"
 #include "kernels/kernels.hpp"
+#include "kernels/lz4/lz4_batch.hpp"
 #include "kernels/lz4/lz4_batch_framed.hpp"
+#include "kernels/lz4/lz4_batch_walk.hpp"
+#include "kernels/warp_item.hpp"
 
 namespace ptxkit::kernels {
 

@@ -1,9 +1,16 @@
 // Writes the encodings of items of several chunks as lz4_batch_plan laid them out, with a CTA for each chunk: literals
 // from the item, and what is between the first and the last literals of a chunk's encoding from its slot. In a framing
 // of blocks, a header and the chunk's encoding or its bytes.
+#include <string>
+
+#include "kernels/abi.hpp"
 #include "kernels/kernels.hpp"
+#include "kernels/lz4/lz4_batch.hpp"
 #include "kernels/lz4/lz4_batch_compress.hpp"
+#include "kernels/lz4/lz4_block_writer.hpp"
+#include "kernels/lz4/lz4_format.hpp"
 #include "kernels/lz4/lz4_frame.hpp"
+#include "kernels/warp_item.hpp"
 
 namespace ptxkit::kernels {
 

@@ -7,10 +7,18 @@
 // chunk with a match contributes that sequence's token, length and literals, and what follows them in its encoding up
 // to its last sequence. So positions are prefix sums over the chunks. In a second pass, from the end, each chunk learns
 // where its last literals go, which the length of their run decides.
+#include <array>
+#include <string>
+
+#include "kernels/abi.hpp"
 #include "kernels/kernels.hpp"
 #include "kernels/lz4/lz4_batch_compress.hpp"
+#include "kernels/lz4/lz4_block_writer.hpp"
+#include "kernels/lz4/lz4_format.hpp"
 #include "kernels/lz4/lz4_frame.hpp"
 #include "kernels/lz4/xxh32.hpp"
+#include "kernels/lz4/xxh32_format.hpp"
+#include "kernels/warp_item.hpp"
 
 namespace ptxkit::kernels {
 namespace {

@@ -1,8 +1,13 @@
 // The decoded sizes of the items of a batch, with a warp for each item: from the headers where the framing has
 // some, otherwise by following the sequences of the block as the decoder does, without writing.
+#include <string>
+
+#include "kernels/abi.hpp"
 #include "kernels/kernels.hpp"
+#include "kernels/lz4/lz4_batch.hpp"
 #include "kernels/lz4/lz4_batch_walk.hpp"
 #include "kernels/lz4/lz4_decoder.hpp"
+#include "kernels/warp_item.hpp"
 
 namespace ptxkit::kernels {
 

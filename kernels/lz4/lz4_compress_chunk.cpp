@@ -1,6 +1,8 @@
 // LZ4 compression of chunks with a CTA for each chunk (lz4_chunk_compressor.hpp).
+#include "kernels/abi.hpp"
 #include "kernels/kernels.hpp"
 #include "kernels/lz4/lz4_chunk_compressor.hpp"
+#include "kernels/lz4/lz4_segments.hpp"
 
 namespace ptxkit::kernels {
 

@@ -1,7 +1,12 @@
 // LZ4 compression of pages with a warp for each page: the parse of lz4_compress_reference.cpp with a lane for each
 // position of a window. Selected matches are listed and written 32 at a time.
+#include <string>
+
+#include "kernels/abi.hpp"
 #include "kernels/kernels.hpp"
+#include "kernels/lz4/lz4_block_writer.hpp"
 #include "kernels/lz4/lz4_page.hpp"
+#include "kernels/warp_item.hpp"
 
 namespace ptxkit::kernels {
 

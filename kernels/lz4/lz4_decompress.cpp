@@ -1,6 +1,10 @@
 // LZ4 decompression of blocks at offsets in one buffer, with a warp for each block (lz4_decoder.hpp).
+#include <string>
+
+#include "kernels/abi.hpp"
 #include "kernels/kernels.hpp"
 #include "kernels/lz4/lz4_decoder.hpp"
+#include "kernels/warp_item.hpp"
 
 namespace ptxkit::kernels {
 

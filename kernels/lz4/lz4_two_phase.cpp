@@ -3,8 +3,13 @@
 //
 // The match lists can be inspected, and lz4_match_page can be combined with another encoder. docs/log/performance.md
 // has the cost: the lists go through global memory, and each page is staged twice.
+#include <string>
+
+#include "kernels/abi.hpp"
 #include "kernels/kernels.hpp"
+#include "kernels/lz4/lz4_block_writer.hpp"
 #include "kernels/lz4/lz4_page.hpp"
+#include "kernels/warp_item.hpp"
 
 namespace ptxkit::kernels {
 

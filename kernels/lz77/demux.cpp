@@ -3,9 +3,18 @@
 //
 // The parse is greedy: it takes the match at the next position if there is one. A window has 32 positions; the next
 // match is one bit scan away, and the positions up to it are literals.
+#include <array>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "kernels/abi.hpp"
 #include "kernels/kernels.hpp"
+#include "kernels/lz77/abi.hpp"
 #include "kernels/lz77/lz_item.hpp"
 #include "kernels/transform.hpp"
+#include "kernels/warp_item.hpp"
 
 namespace ptxkit::kernels {
 namespace {

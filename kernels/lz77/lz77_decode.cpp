@@ -1,11 +1,15 @@
 // Decodes an LZ block with one warp, 32 tokens in each iteration. A prefix sum of their lengths gives each its
 // position. Literals are written first, then the matches whose source is complete, eight at a time, then the others one
 // after the other, each by the whole warp.
+#include <array>
 #include <bit>
 
+#include "kernels/abi.hpp"
 #include "kernels/kernels.hpp"
 #include "kernels/lz77/abi.hpp"
 #include "kernels/transform.hpp"
+#include "kernels/transform_abi.hpp"
+#include "kernels/warp_item.hpp"
 
 namespace ptxkit::kernels {
 namespace {

@@ -5,10 +5,17 @@
 // the first of the step (step_table.hpp). After a barrier each thread compares eight bytes at the previous position and
 // at the positions found in all four tables, and keeps the longest match, the nearest of equals. Positions that are the
 // first of their name slot are inserted into the tables. The kLzTableBefore bytes before the part are inserted first.
+#include <array>
+#include <string>
+
+#include "kernels/abi.hpp"
 #include "kernels/kernels.hpp"
 #include "kernels/lz4/lz4_format.hpp"
+#include "kernels/lz77/abi.hpp"
+#include "kernels/lz77/lz_item.hpp"
 #include "kernels/lz77/lz_source.hpp"
 #include "kernels/step_table.hpp"
+#include "kernels/warp_item.hpp"
 
 namespace ptxkit::kernels {
 namespace {

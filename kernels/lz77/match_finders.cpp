@@ -1,9 +1,20 @@
 // Match finders with hash chains. Every position has a link to the nearest earlier position with the same hash, so a
 // position's chain is ordered from near to far. The chain does not depend on the order of execution, and neither does
 // its longest match, the nearest of equals.
+#include <array>
+#include <string>
+#include <string_view>
+#include <type_traits>
+#include <utility>
+#include <vector>
+
+#include "kernels/abi.hpp"
 #include "kernels/kernels.hpp"
 #include "kernels/lz4/lz4_format.hpp"
+#include "kernels/lz77/abi.hpp"
+#include "kernels/lz77/lz_item.hpp"
 #include "kernels/lz77/lz_source.hpp"
+#include "kernels/warp_item.hpp"
 
 namespace ptxkit::kernels {
 namespace {

@@ -1,4 +1,7 @@
 // Flags the items that are zero. A warp reads 128 bytes of its item in each iteration and votes.
+#include <string>
+
+#include "kernels/abi.hpp"
 #include "kernels/kernels.hpp"
 #include "kernels/warp_item.hpp"
 

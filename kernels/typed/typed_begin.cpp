@@ -1,7 +1,13 @@
 // Typed rANS: sizes and statuses of items by their headers, with a warp for each item, and their tails. typed_decode
 // changes them for items whose members are damaged.
+#include <string>
+
+#include "kernels/abi.hpp"
 #include "kernels/kernels.hpp"
+#include "kernels/lz4/lz4_batch.hpp"
 #include "kernels/typed/typed_decoded.hpp"
+#include "kernels/typed/typed_format.hpp"
+#include "kernels/warp_item.hpp"
 
 namespace ptxkit::kernels {
 

@@ -1,11 +1,19 @@
 // Typed rANS, decoding of members, with a CTA for each. The four warps fill the table of slots together; then each
 // decodes its part, backward, four rows at a time: a lane has a word of four bytes of the plane then, which it joins
 // with the copied planes and stores. Words come from a ring in shared memory.
+#include <array>
+#include <string>
+#include <tuple>
 #include <vector>
 
+#include "kernels/abi.hpp"
 #include "kernels/entropy/frequencies.hpp"
 #include "kernels/kernels.hpp"
+#include "kernels/transform.hpp"
+#include "kernels/transform_abi.hpp"
 #include "kernels/typed/typed_decoded.hpp"
+#include "kernels/typed/typed_format.hpp"
+#include "kernels/warp_item.hpp"
 
 namespace ptxkit::kernels {
 namespace {

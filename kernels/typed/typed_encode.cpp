@@ -2,11 +2,20 @@
 // item, and keeps a coded plane in shared memory with the counts of its bytes. Then each warp codes its part, forward:
 // words are written over elements that are coded. The coded plane goes to its slot, whence typed_join takes it.
 #include <algorithm>
+#include <array>
+#include <string>
+#include <tuple>
+#include <type_traits>
 #include <vector>
 
+#include "kernels/abi.hpp"
 #include "kernels/entropy/frequencies.hpp"
+#include "kernels/entropy/frequencies_reference.hpp"
 #include "kernels/kernels.hpp"
+#include "kernels/transform.hpp"
+#include "kernels/typed/typed_format.hpp"
 #include "kernels/typed/typed_item.hpp"
+#include "kernels/warp_item.hpp"
 
 namespace ptxkit::kernels {
 namespace {

@@ -1,9 +1,13 @@
 // What the kernels of typed rANS share: where the parts of an item are, and the items of a batch.
 #pragma once
 
+#include <utility>
+
+#include "kernels/abi.hpp"
 #include "kernels/lz4/lz4_batch.hpp"
 #include "kernels/transform.hpp"
 #include "kernels/typed/typed_format.hpp"
+#include "kernels/warp_item.hpp"
 
 namespace ptxkit::kernels {
 

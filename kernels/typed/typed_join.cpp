@@ -1,7 +1,14 @@
 // Typed rANS: what an item has around its copied planes, with a CTA for each member. The coded planes go from their
 // slots to where the sizes of those before them say; the first member's CTA writes the header and the tail.
+#include <string>
+
+#include "kernels/abi.hpp"
 #include "kernels/kernels.hpp"
+#include "kernels/lz4/lz4_batch.hpp"
+#include "kernels/transform.hpp"
+#include "kernels/typed/typed_format.hpp"
 #include "kernels/typed/typed_item.hpp"
+#include "kernels/warp_item.hpp"
 
 namespace ptxkit::kernels {
 

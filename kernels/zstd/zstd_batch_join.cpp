@@ -1,6 +1,12 @@
 // Writes the blocks of a batch where zstd_batch_plan laid them out, with a CTA for each block.
+#include <string>
+
+#include "kernels/abi.hpp"
 #include "kernels/kernels.hpp"
+#include "kernels/lz4/lz4_batch.hpp"
+#include "kernels/warp_item.hpp"
 #include "kernels/zstd/zstd_batch.hpp"
+#include "kernels/zstd/zstd_format.hpp"
 
 namespace ptxkit::kernels {
 

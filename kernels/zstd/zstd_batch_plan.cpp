@@ -1,6 +1,11 @@
 // Lays out the frames of a batch, with a warp for each item: where each block goes, the frame's header, its length.
+#include <string>
+
+#include "kernels/abi.hpp"
 #include "kernels/kernels.hpp"
+#include "kernels/warp_item.hpp"
 #include "kernels/zstd/zstd_batch.hpp"
+#include "kernels/zstd/zstd_format.hpp"
 
 namespace ptxkit::kernels {
 namespace {

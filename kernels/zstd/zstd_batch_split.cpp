@@ -1,6 +1,11 @@
 // Lists the blocks of a batch for the kernels that encode them, with a thread for each block.
+#include <string>
+
+#include "kernels/abi.hpp"
 #include "kernels/kernels.hpp"
+#include "kernels/warp_item.hpp"
 #include "kernels/zstd/zstd_batch.hpp"
+#include "kernels/zstd/zstd_format.hpp"
 
 namespace ptxkit::kernels {
 

@@ -4,11 +4,18 @@
 // a run of matches from a guess, and again from what the lane before it ended with, until every lane has begun with
 // that. A lane that has the same state as before after kHeadMatches does not go further. Then the matches that are
 // coded move up, and the literals between them are copied.
+#include <array>
 #include <deque>
+#include <string>
 
+#include "kernels/abi.hpp"
 #include "kernels/entropy/frequencies.hpp"
+#include "kernels/entropy/frequencies_reference.hpp"
 #include "kernels/kernels.hpp"
 #include "kernels/lz4/lz4_block_writer.hpp"
+#include "kernels/transform.hpp"
+#include "kernels/warp_item.hpp"
+#include "kernels/zstd/zstd_format.hpp"
 #include "kernels/zstd/zstd_tables.hpp"
 
 namespace ptxkit::kernels {

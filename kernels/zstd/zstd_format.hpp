@@ -5,7 +5,9 @@
 #include <array>
 #include <cstdint>
 #include <string_view>
+#include <tuple>
 
+#include "kernels/abi.hpp"
 #include "kernels/transform_abi.hpp"
 
 namespace ptxkit::kernels {

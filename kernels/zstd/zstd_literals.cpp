@@ -1,7 +1,15 @@
 // The literals section of a block, by one warp: histogram, code lengths, the description of their weights, and the bits
 // of one stream or four, to each of which lanes with consecutive literals contribute.
+#include "kernels/abi.hpp"
+#include "kernels/entropy/frequencies.hpp"
+#include "kernels/entropy/frequencies_reference.hpp"
+#include "kernels/entropy/fse_tables.hpp"
 #include "kernels/entropy/huffman_lengths.hpp"
 #include "kernels/kernels.hpp"
+#include "kernels/transform.hpp"
+#include "kernels/transform_abi.hpp"
+#include "kernels/warp_item.hpp"
+#include "kernels/zstd/zstd_format.hpp"
 #include "kernels/zstd/zstd_stream.hpp"
 #include "kernels/zstd/zstd_tables.hpp"
 

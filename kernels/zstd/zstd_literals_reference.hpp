@@ -3,6 +3,7 @@
 
 #include <span>
 
+#include "kernels/transform_abi.hpp"
 #include "kernels/zstd/zstd_format.hpp"
 
 namespace ptxkit::kernels {

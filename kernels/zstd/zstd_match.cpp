@@ -1,8 +1,16 @@
 // The matches of blocks, as lz4_parse_reference lists them: the chunk compressors of kernels/lz4 with a writer that
 // stores sequences, with a CTA for each block.
+#include <array>
+#include <string>
+#include <string_view>
+
+#include "kernels/abi.hpp"
 #include "kernels/kernels.hpp"
+#include "kernels/lz4/lz4_block_writer.hpp"
 #include "kernels/lz4/lz4_chunk_compressor.hpp"
 #include "kernels/lz4/lz4_high_compressor.hpp"
+#include "kernels/lz4/lz4_segments.hpp"
+#include "kernels/warp_item.hpp"
 #include "kernels/zstd/zstd_format.hpp"
 
 namespace ptxkit::kernels {

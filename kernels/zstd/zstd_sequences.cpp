@@ -5,9 +5,18 @@
 // lane therefore codes a run of sequences from a guessed state, and again from the state at which the lane behind it
 // arrived, until every lane has begun where the one behind it ended. A chain that has met the one before after
 // kHeadSequences is not followed further.
+#include <array>
 #include <deque>
 
+#include "kernels/abi.hpp"
+#include "kernels/entropy/frequencies.hpp"
+#include "kernels/entropy/frequencies_reference.hpp"
+#include "kernels/entropy/fse_tables.hpp"
 #include "kernels/kernels.hpp"
+#include "kernels/transform.hpp"
+#include "kernels/transform_abi.hpp"
+#include "kernels/warp_item.hpp"
+#include "kernels/zstd/zstd_format.hpp"
 #include "kernels/zstd/zstd_stream.hpp"
 #include "kernels/zstd/zstd_tables.hpp"
 

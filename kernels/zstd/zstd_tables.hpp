@@ -1,7 +1,10 @@
 // FSE tables as Zstandard has them, by one warp: what zstd_fse_reference.cpp computes.
 #pragma once
 
+#include "kernels/entropy/frequencies.hpp"
 #include "kernels/entropy/fse_tables.hpp"
+#include "kernels/transform.hpp"
+#include "kernels/warp_item.hpp"
 #include "kernels/zstd/zstd_format.hpp"
 
 namespace ptxkit::kernels {

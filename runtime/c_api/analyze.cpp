@@ -1,16 +1,26 @@
 // ptxkit_analyze(): the catalogue on one text.
 #include <algorithm>
 #include <bit>
+#include <ranges>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
 
 #include "analyzer/analyze/analysis.hpp"
 #include "analyzer/analyze/selection.hpp"
 #include "analyzer/analyze/suppression.hpp"
 #include "analyzer/evidence/evidence.hpp"
-#include "analyzer/report/baseline.hpp"
+#include "analyzer/report/document.hpp"
 #include "analyzer/report/json.hpp"
 #include "analyzer/report/sarif.hpp"
 #include "analyzer/report/text.hpp"
+#include "analyzer/rules/engine/rule.hpp"
+#include "analyzer/rules/fail_on.hpp"
+#include "analyzer/rules/score.hpp"
 #include "runtime/c_api/json_options.hpp"
+#include "runtime/c_api/ptxkit.h"
+#include "runtime/c_api/status.hpp"
 #include "runtime/launch/launch_file.hpp"
 #include "runtime/launch/launch_file_use.hpp"
 

@@ -3,19 +3,30 @@
 #include <cstring>
 #include <limits>
 #include <memory>
+#include <optional>
+#include <span>
+#include <utility>
 #include <vector>
 
 #include <fmt/format.h>
 #include <lz4.h>
 
+#include "kernels/abi.hpp"
+#include "kernels/typed/typed_format.hpp"
 #include "kernels/typed/typed_reference.hpp"
 #include "runtime/c_api/codecs.hpp"
 #include "runtime/c_api/context.hpp"
 #include "runtime/c_api/file_item.hpp"
 #include "runtime/c_api/framing.hpp"
+#include "runtime/c_api/ptxkit.h"
+#include "runtime/c_api/status.hpp"
 #include "runtime/codec/backend.hpp"
-#include "runtime/codec/stream/stream.hpp"
+#include "runtime/codec/cpu/coder_item.hpp"
+#include "runtime/codec/cpu/deflate_coder.hpp"
+#include "runtime/codec/cpu/zstd_coder.hpp"
+#include "runtime/codec/format/byte_stream.hpp"
 #include "runtime/library/stored_item.hpp"
+#include "support/result.hpp"
 
 namespace ptxkit::c_api {
 namespace {

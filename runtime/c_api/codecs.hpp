@@ -2,6 +2,7 @@
 // typed rANS.
 #pragma once
 
+#include "runtime/c_api/ptxkit.h"
 #include "runtime/c_api/status.hpp"
 #include "runtime/codec/backend.hpp"
 #include "runtime/codec/blocks/block_codec.hpp"

@@ -5,6 +5,7 @@
 #include <mutex>
 
 #include "runtime/c_api/status.hpp"
+#include "runtime/codec/backend.hpp"
 #include "runtime/codec/cpu/deflate_coder.hpp"
 #include "runtime/codec/cpu/zstd_coder.hpp"
 #include "runtime/library/engine.hpp"

@@ -1,9 +1,13 @@
 // Batches in device memory.
 #include <algorithm>
+#include <string>
+#include <utility>
 
 #include <fmt/format.h>
 
 #include "runtime/c_api/codecs.hpp"
+#include "runtime/c_api/ptxkit.h"
+#include "runtime/c_api/status.hpp"
 #include "runtime/driver/driver.hpp"
 #include "runtime/library/device_batches.hpp"
 

@@ -1,10 +1,18 @@
 // Emulators of the caller's, whose memory stays between launches.
+#include "runtime/emulator/emulator.hpp"
+
 #include <bit>
+#include <cstddef>
+#include <memory>
+#include <mutex>
 
 #include <fmt/format.h>
 
 #include "runtime/c_api/json_options.hpp"
 #include "runtime/c_api/machine.hpp"
+#include "runtime/c_api/ptxkit.h"
+#include "runtime/c_api/status.hpp"
+#include "support/result.hpp"
 
 namespace ptxkit::c_api {
 namespace {

@@ -3,7 +3,10 @@
 
 #include "runtime/c_api/codecs.hpp"
 #include "runtime/c_api/context.hpp"
+#include "runtime/c_api/ptxkit.h"
+#include "runtime/c_api/status.hpp"
 #include "runtime/codec/backend.hpp"
+#include "runtime/codec/format/byte_stream.hpp"
 
 namespace ptxkit::c_api {
 

@@ -9,8 +9,10 @@
 #include <span>
 #include <vector>
 
+#include "runtime/c_api/ptxkit.h"
 #include "runtime/c_api/status.hpp"
 #include "runtime/codec/backend.hpp"
+#include "runtime/codec/format/byte_stream.hpp"
 
 namespace ptxkit::c_api {
 

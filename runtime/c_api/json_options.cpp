@@ -1,10 +1,13 @@
 #include "runtime/c_api/json_options.hpp"
 
 #include <algorithm>
+#include <ranges>
+#include <utility>
 
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
+#include "runtime/c_api/ptxkit.h"
 #include "support/json_depth.hpp"
 #include "support/suggest.hpp"
 

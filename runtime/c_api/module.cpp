@@ -2,10 +2,17 @@
 #include <algorithm>
 #include <array>
 #include <bit>
+#include <cstddef>
 #include <cstring>
+#include <iterator>
 #include <memory>
 #include <mutex>
 #include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <tuple>
+#include <utility>
 #include <vector>
 
 #include <fmt/format.h>
@@ -14,11 +21,15 @@
 #include "analyzer/ptx/tree.hpp"
 #include "runtime/c_api/json_options.hpp"
 #include "runtime/c_api/machine.hpp"
+#include "runtime/c_api/ptxkit.h"
+#include "runtime/c_api/status.hpp"
 #include "runtime/driver/context.hpp"
+#include "runtime/driver/driver.hpp"
 #include "runtime/driver/error_catalogue.hpp"
 #include "runtime/emulator/emulator.hpp"
 #include "runtime/launch/outcome_json.hpp"
 #include "support/printable.hpp"
+#include "support/result.hpp"
 
 // Opaque to callers. The emulator's program says what entries and parameters a module has, on a GPU as well.
 struct ptxkit_module {

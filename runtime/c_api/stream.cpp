@@ -13,6 +13,11 @@
 
 #include "runtime/c_api/codecs.hpp"
 #include "runtime/c_api/context.hpp"
+#include "runtime/c_api/ptxkit.h"
+#include "runtime/c_api/status.hpp"
+#include "runtime/codec/cpu/deflate_coder.hpp"
+#include "runtime/codec/cpu/zstd_coder.hpp"
+#include "runtime/codec/format/byte_stream.hpp"
 #include "runtime/codec/format/file_format.hpp"
 #include "runtime/codec/format/peeked_source.hpp"
 #include "runtime/codec/format/ptz.hpp"
@@ -20,6 +25,7 @@
 #include "runtime/codec/stream/ptz_stream.hpp"
 #include "runtime/codec/stream/zstd_stream.hpp"
 #include "runtime/codec/threads/ledger.hpp"
+#include "runtime/library/engine.hpp"
 #include "support/file.hpp"
 
 namespace ptxkit::c_api {

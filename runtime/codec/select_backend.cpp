@@ -4,6 +4,8 @@
 #include <filesystem>
 #include <memory>
 #include <numeric>
+#include <system_error>
+#include <utility>
 #include <vector>
 
 #include <fmt/format.h>
@@ -15,6 +17,7 @@
 #include "runtime/codec/device/kernel_backend.hpp"
 #include "runtime/codec/device/locked_memory.hpp"
 #include "runtime/codec/policy/automatic_blocks.hpp"
+#include "runtime/codec/policy/block_rates.hpp"
 #include "runtime/codec/policy/calibrate.hpp"
 #include "runtime/codec/policy/choosing_backend.hpp"
 #include "runtime/codec/policy/scheduled_blocks.hpp"

@@ -15,8 +15,10 @@
 #include "runtime/codec/device/machine.hpp"
 #include "runtime/codec/policy/policy.hpp"
 #include "runtime/codec/policy/scheduled_backend.hpp"
+#include "runtime/codec/policy/shared_work.hpp"
 #include "runtime/codec/threads/executor.hpp"
 #include "runtime/codec/with_allocator.hpp"
+#include "support/result.hpp"
 
 namespace ptxkit::codec {
 

@@ -1,9 +1,11 @@
 #include "runtime/driver/context.hpp"
 
 #include <array>
+#include <tuple>
 
 #include <fmt/format.h>
 
+#include "kernels/images.hpp"
 #include "support/check.hpp"
 
 namespace ptxkit::driver {

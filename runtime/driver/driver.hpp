@@ -9,6 +9,7 @@
 #include <cstdint>
 #include <memory>
 #include <string>
+#include <string_view>
 
 #include "runtime/driver/error_catalogue.hpp"
 #include "support/result.hpp"

@@ -1,6 +1,8 @@
 #include "runtime/driver/error_catalogue.hpp"
 
 #include <algorithm>
+#include <iterator>
+#include <string>
 
 #include <fmt/format.h>
 

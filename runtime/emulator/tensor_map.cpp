@@ -4,6 +4,10 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstring>
+#include <iterator>
+#include <ranges>
+#include <string_view>
+#include <utility>
 
 #include <fmt/format.h>
 

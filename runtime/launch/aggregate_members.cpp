@@ -3,9 +3,10 @@
 
 #include <algorithm>
 #include <map>
+#include <ranges>
+#include <span>
 #include <tuple>
-
-#include "runtime/launch/address_parts.hpp"
+#include <utility>
 
 namespace ptxkit {
 namespace {

@@ -3,9 +3,12 @@
 #include <algorithm>
 #include <array>
 #include <atomic>
+#include <cstddef>
 #include <cstdlib>
 #include <functional>
 #include <iterator>
+#include <ranges>
+#include <span>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -15,11 +18,15 @@
 #include <fmt/format.h>
 
 #include "analyzer/ptx/facts.hpp"
+#include "analyzer/ptx/names.hpp"
 #include "runtime/driver/context.hpp"
+#include "runtime/driver/driver.hpp"
 #include "runtime/emulator/emulator.hpp"
 #include "runtime/launch/generated_bytes.hpp"
+#include "runtime/launch/generated_launch.hpp"
 #include "runtime/launch/object_spec.hpp"
 #include "runtime/launch/sized_launch.hpp"
+#include "support/result.hpp"
 
 namespace ptxkit {
 

@@ -5,9 +5,13 @@
 #include <cstring>
 #include <memory>
 #include <optional>
+#include <ranges>
+#include <set>
+#include <utility>
 
 #include <fmt/format.h>
 
+#include "analyzer/ptx/names.hpp"
 #include "runtime/launch/address_parts.hpp"
 #include "runtime/launch/aggregate_members.hpp"
 #include "runtime/launch/generated_scalars.hpp"

@@ -12,11 +12,14 @@
 #include <cstddef>
 #include <functional>
 #include <optional>
+#include <span>
 #include <string>
+#include <tuple>
 #include <vector>
 
 #include "analyzer/flow/launch.hpp"
 #include "analyzer/ptx/tree.hpp"
+#include "runtime/emulator/emulator.hpp"
 #include "runtime/emulator/watch.hpp"
 #include "runtime/launch/generated_bytes.hpp"
 #include "support/result.hpp"

@@ -6,6 +6,8 @@
 
 #include <fmt/format.h>
 
+#include "runtime/emulator/texture.hpp"
+
 namespace ptxkit {
 
 using emulator::AddressMode;

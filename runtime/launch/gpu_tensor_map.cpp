@@ -2,7 +2,11 @@
 #include "runtime/launch/gpu_tensor_map.hpp"
 
 #include <algorithm>
-#include <cstring>
+#include <iterator>
+#include <ranges>
+
+#include "analyzer/ptx/names.hpp"
+#include "runtime/driver/driver.hpp"
 
 namespace ptxkit {
 

@@ -6,6 +6,7 @@
 
 #include "runtime/driver/context.hpp"
 #include "runtime/emulator/tensor_map.hpp"
+#include "support/result.hpp"
 
 namespace ptxkit {
 

@@ -3,6 +3,8 @@
 
 #include <algorithm>
 #include <charconv>
+#include <system_error>
+#include <utility>
 #include <vector>
 
 #include <fmt/format.h>

@@ -1,7 +1,10 @@
 #include "runtime/launch/launch_file.hpp"
 
+#include <utility>
+
 #include <fmt/format.h>
 
+#include "analyzer/flow/launch.hpp"
 #include "analyzer/rules/engine/launch_file.hpp"
 #include "runtime/launch/object_spec.hpp"
 

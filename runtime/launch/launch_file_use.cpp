@@ -2,9 +2,13 @@
 
 #include <algorithm>
 #include <optional>
+#include <ranges>
 
 #include <fmt/format.h>
 
+#include "analyzer/flow/launch.hpp"
+#include "analyzer/ptx/names.hpp"
+#include "analyzer/ptx/tree.hpp"
 #include "runtime/launch/object_spec.hpp"
 #include "support/plural.hpp"
 #include "support/suggest.hpp"

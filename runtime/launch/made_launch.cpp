@@ -3,12 +3,20 @@
 #include <algorithm>
 #include <array>
 #include <bit>
+#include <cstddef>
 #include <cstring>
+#include <tuple>
+#include <utility>
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include "analyzer/flow/launch.hpp"
 #include "analyzer/ptx/facts.hpp"
+#include "analyzer/ptx/names.hpp"
+#include "analyzer/ptx/tree.hpp"
+#include "runtime/emulator/emulator.hpp"
+#include "runtime/launch/generated_bytes.hpp"
 #include "runtime/launch/sized_launch.hpp"
 #include "support/saturating.hpp"
 

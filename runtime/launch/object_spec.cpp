@@ -6,6 +6,9 @@
 
 #include <fmt/format.h>
 
+#include "analyzer/ptx/names.hpp"
+#include "runtime/emulator/tensor_map.hpp"
+#include "runtime/emulator/texture.hpp"
 #include "runtime/launch/gpu_tensor_map.hpp"
 
 namespace ptxkit {

@@ -2,15 +2,22 @@
 // `tensor:LIST`.
 #pragma once
 
+#include <cstddef>
 #include <optional>
+#include <span>
+#include <string>
 #include <string_view>
+#include <utility>
 #include <variant>
 #include <vector>
 
+#include "runtime/driver/context.hpp"
+#include "runtime/driver/driver.hpp"
 #include "runtime/emulator/emulator.hpp"
 #include "runtime/launch/gpu_image.hpp"
 #include "runtime/launch/image_spec.hpp"
 #include "runtime/launch/tensor_spec.hpp"
+#include "support/result.hpp"
 
 namespace ptxkit {
 

@@ -1,15 +1,23 @@
 #include "runtime/launch/observe.hpp"
 
 #include <algorithm>
-#include <map>
+#include <array>
+#include <cmath>
+#include <cstddef>
 #include <optional>
+#include <ranges>
 #include <set>
+#include <string_view>
+#include <utility>
 
 #include <fmt/format.h>
 
 #include "analyzer/ptx/facts.hpp"
+#include "analyzer/ptx/names.hpp"
 #include "analyzer/rules/table.hpp"
 #include "runtime/emulator/emulator.hpp"
+#include "runtime/emulator/watch.hpp"
+#include "runtime/launch/generated_launch.hpp"
 #include "runtime/launch/made_launch.hpp"
 #include "runtime/launch/sized_launch.hpp"
 #include "support/plural.hpp"

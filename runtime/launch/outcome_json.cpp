@@ -1,6 +1,7 @@
 #include "runtime/launch/outcome_json.hpp"
 
 #include <span>
+#include <utility>
 
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>

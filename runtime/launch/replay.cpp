@@ -1,14 +1,22 @@
 #include "runtime/launch/replay.hpp"
 
 #include <algorithm>
+#include <cstddef>
+#include <iterator>
 #include <optional>
+#include <ranges>
+#include <string>
+#include <utility>
+#include <vector>
 
 #include <fmt/format.h>
 
 #include "runtime/emulator/emulator.hpp"
+#include "runtime/launch/generated_launch.hpp"
 #include "runtime/launch/sized_launch.hpp"
 #include "runtime/launch/witness_visit.hpp"
 #include "support/plural.hpp"
+#include "support/result.hpp"
 #include "support/saturating.hpp"
 
 namespace ptxkit {

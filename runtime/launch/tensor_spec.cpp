@@ -2,9 +2,17 @@
 #include "runtime/launch/tensor_spec.hpp"
 
 #include <algorithm>
+#include <array>
 #include <charconv>
+#include <iterator>
+#include <ranges>
+#include <system_error>
+#include <tuple>
+#include <utility>
 
 #include <fmt/format.h>
+
+#include "analyzer/ptx/names.hpp"
 
 namespace ptxkit {
 namespace {

@@ -7,6 +7,7 @@
 #include "kernels/abi.hpp"
 #include "runtime/driver/launch_contract.hpp"
 #include "runtime/library/device_batches.hpp"
+#include "support/result.hpp"
 
 namespace ptxkit::library {
 

@@ -1,12 +1,17 @@
 #include "runtime/library/device_batches.hpp"
 
 #include <map>
+#include <string_view>
+#include <utility>
+#include <vector>
 
 #include <fmt/format.h>
 
+#include "kernels/abi.hpp"
 #include "kernels/images.hpp"
 #include "kernels/typed/typed_format.hpp"
 #include "runtime/driver/context.hpp"
+#include "runtime/driver/driver.hpp"
 #include "runtime/library/batch_launches.hpp"
 
 namespace ptxkit::library {

@@ -5,11 +5,15 @@
 //   kernelc accept --golden DIR NAME  makes the present PTX the golden text
 #include <filesystem>
 #include <stdexcept>
+#include <string>
 #include <string_view>
+#include <utility>
+#include <vector>
 
 #include <CLI/CLI.hpp>
 #include <fmt/format.h>
 
+#include "builder/dsl.hpp"
 #include "builder/emit.hpp"
 #include "builder/kernel_program.hpp"
 #include "kernels/kernels.hpp"

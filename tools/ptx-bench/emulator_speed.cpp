@@ -2,11 +2,13 @@
 // all checks, for each kernel in FILE (fkr_tests/emulated/speed.ptx). The one parameter of a kernel points to 8 KiB.
 // The figures depend on the machine; their ratio hardly does.
 #include <algorithm>
+#include <cstddef>
 #include <cstdint>
 #include <cstdio>
 #include <ctime>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include <fmt/format.h>
 

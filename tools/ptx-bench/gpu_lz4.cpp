@@ -10,6 +10,8 @@
 #include <lz4.h>
 
 #include "kernels/abi.hpp"
+#include "runtime/codec/threads/executor.hpp"
+#include "runtime/driver/launch_contract.hpp"
 #include "tools/ptx-bench/session.hpp"
 
 namespace ptxkit::bench {

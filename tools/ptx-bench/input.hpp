@@ -8,7 +8,9 @@
 #include <vector>
 
 #include "runtime/codec/backend.hpp"
+#include "runtime/codec/format/byte_stream.hpp"
 #include "runtime/codec/threads/executor.hpp"
+#include "support/result.hpp"
 
 namespace ptxkit::bench {
 

@@ -7,6 +7,9 @@
 #include <vector>
 
 #include "kernels/images.hpp"
+#include "runtime/codec/backend.hpp"
+#include "runtime/codec/format/byte_stream.hpp"
+#include "support/result.hpp"
 #include "tools/ptx-bench/input.hpp"
 
 namespace ptxkit::bench {

@@ -3,7 +3,9 @@
 #include <cmath>
 #include <cstdio>
 #include <map>
+#include <string>
 #include <tuple>
+#include <vector>
 
 #include <CLI/CLI.hpp>
 #include <fmt/format.h>
@@ -12,6 +14,7 @@
 #include "support/byte_size.hpp"
 #include "support/file.hpp"
 #include "support/program.hpp"
+#include "tools/ptx-bench/input.hpp"
 #include "tools/ptx-bench/verb.hpp"
 
 namespace ptxkit::bench {

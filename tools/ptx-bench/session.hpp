@@ -5,12 +5,15 @@
 #include <cstdint>
 #include <span>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include <fmt/format.h>
 
 #include "kernels/images.hpp"
 #include "runtime/driver/context.hpp"
+#include "runtime/driver/launch_contract.hpp"
+#include "support/result.hpp"
 
 namespace ptxkit::bench {
 

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "runtime/driver/context.hpp"
+#include "support/result.hpp"
 #include "tools/ptx-bench/input.hpp"
 
 namespace ptxkit::bench {

@@ -2,14 +2,24 @@
 // host memory, wall time. The GPU's blocks must equal the CPU's, and both must decode to the input.
 #include <algorithm>
 #include <atomic>
+#include <memory>
 #include <string>
+#include <string_view>
+#include <utility>
 #include <vector>
 
 #include <fmt/format.h>
 
 #include "kernels/images.hpp"
+#include "runtime/codec/backend.hpp"
 #include "runtime/codec/blocks/block_codec.hpp"
+#include "runtime/codec/blocks/block_coder.hpp"
+#include "runtime/codec/format/byte_stream.hpp"
+#include "runtime/codec/format/codecs.hpp"
 #include "runtime/codec/select_backend.hpp"
+#include "runtime/codec/threads/executor.hpp"
+#include "support/result.hpp"
+#include "tools/ptx-bench/input.hpp"
 #include "tools/ptx-bench/verb.hpp"
 
 namespace ptxkit::bench {

@@ -1,20 +1,34 @@
 // Measures the encoding of 256 KiB blocks with codec lzr in two ways: match finder, demultiplexer and rANS in one chain
 // on the GPU (runtime/codec/device/block_kernels.hpp); or match finder and demultiplexer on the GPU and rANS on all CPU
 // threads. Host memory to host memory, wall time. Both must give the bytes of the CPU's encoder.
+#include <algorithm>
 #include <cstring>
+#include <memory>
+#include <span>
+#include <utility>
+#include <vector>
 
 #include <fmt/format.h>
 
 #include "kernels/images.hpp"
 #include "kernels/lz77/abi.hpp"
+#include "runtime/codec/backend.hpp"
 #include "runtime/codec/blocks/block_codec.hpp"
+#include "runtime/codec/blocks/block_coder.hpp"
 #include "runtime/codec/blocks/coded_stream.hpp"
 #include "runtime/codec/coders/coders.hpp"
 #include "runtime/codec/device/block_kernels.hpp"
 #include "runtime/codec/device/cuda_machine.hpp"
 #include "runtime/codec/device/declared_costs.hpp"
+#include "runtime/codec/device/kernel_call.hpp"
 #include "runtime/codec/device/lz_calls.hpp"
+#include "runtime/codec/device/machine.hpp"
+#include "runtime/codec/format/byte_stream.hpp"
+#include "runtime/codec/format/codecs.hpp"
+#include "runtime/codec/threads/executor.hpp"
+#include "support/result.hpp"
 #include "tools/ptx-bench/gpu_lz4.hpp"
+#include "tools/ptx-bench/input.hpp"
 #include "tools/ptx-bench/verb.hpp"
 
 namespace ptxkit::bench {

@@ -11,16 +11,29 @@
 #include <chrono>
 #include <cmath>
 #include <filesystem>
+#include <functional>
+#include <memory>
 #include <numeric>
+#include <optional>
 #include <random>
+#include <string>
+#include <utility>
+#include <vector>
 
 #include <fmt/format.h>
 
 #include "kernels/images.hpp"
+#include "runtime/codec/backend.hpp"
+#include "runtime/codec/format/byte_stream.hpp"
 #include "runtime/codec/policy/calibrate.hpp"
 #include "runtime/codec/policy/choosing_backend.hpp"
+#include "runtime/codec/policy/effort.hpp"
+#include "runtime/codec/policy/policy.hpp"
 #include "runtime/codec/select_backend.hpp"
+#include "runtime/codec/threads/executor.hpp"
 #include "support/file.hpp"
+#include "support/result.hpp"
+#include "tools/ptx-bench/input.hpp"
 #include "tools/ptx-bench/verb.hpp"
 
 namespace ptxkit::bench {

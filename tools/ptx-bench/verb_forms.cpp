@@ -1,17 +1,28 @@
 // Blocks of lzr with every form of rANS that the container has: `warp`, and `chunked` with each number of lanes and
 // each chunk size. No figure is a time: a decoder's cost is the number of warp instructions that the emulator counts
 // for the streams of all blocks, per raw byte.
+#include <algorithm>
 #include <cmath>
 #include <filesystem>
 #include <numeric>
+#include <string>
+#include <utility>
+#include <vector>
 
 #include <fmt/format.h>
 
 #include "kernels/entropy/rans_format.hpp"
 #include "kernels/images.hpp"
+#include "kernels/lz77/abi.hpp"
+#include "runtime/codec/backend.hpp"
 #include "runtime/codec/blocks/block_codec.hpp"
 #include "runtime/codec/blocks/coded_stream.hpp"
+#include "runtime/codec/format/byte_stream.hpp"
+#include "runtime/codec/format/codecs.hpp"
+#include "runtime/codec/threads/executor.hpp"
 #include "support/check.hpp"
+#include "support/result.hpp"
+#include "tools/ptx-bench/input.hpp"
 #include "tools/ptx-bench/instructions.hpp"
 #include "tools/ptx-bench/verb.hpp"
 

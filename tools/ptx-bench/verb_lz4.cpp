@@ -3,15 +3,24 @@
 #include <algorithm>
 #include <atomic>
 #include <memory>
+#include <string>
+#include <string_view>
 #include <tuple>
+#include <utility>
+#include <vector>
 
 #include <fmt/format.h>
 #include <malloc.h>
 #include <zstd.h>
 
 #include "kernels/abi.hpp"
+#include "runtime/codec/backend.hpp"
+#include "runtime/codec/format/byte_stream.hpp"
 #include "runtime/codec/threads/executor.hpp"
+#include "runtime/driver/context.hpp"
+#include "support/result.hpp"
 #include "tools/ptx-bench/gpu_lz4.hpp"
+#include "tools/ptx-bench/input.hpp"
 #include "tools/ptx-bench/instructions.hpp"
 #include "tools/ptx-bench/session.hpp"
 #include "tools/ptx-bench/verb.hpp"

@@ -1,17 +1,26 @@
 // Measures what PCIe costs and how much of it overlapping hides: copies up, down and both ways at once; LZ4 from host
 // memory to host memory through the library; and the time to the first result in a fresh process. Compares them with
 // two models that tell when the GPU is worth its copies.
+#include <algorithm>
 #include <chrono>
-#include <cmath>
 #include <cstring>
+#include <memory>
+#include <span>
 #include <tuple>
+#include <utility>
+#include <vector>
 
 #include <fmt/format.h>
 
 #include "kernels/abi.hpp"
 #include "kernels/images.hpp"
+#include "runtime/codec/backend.hpp"
 #include "runtime/codec/select_backend.hpp"
+#include "runtime/codec/threads/executor.hpp"
+#include "runtime/driver/context.hpp"
+#include "support/result.hpp"
 #include "tools/ptx-bench/gpu_lz4.hpp"
+#include "tools/ptx-bench/input.hpp"
 #include "tools/ptx-bench/verb.hpp"
 
 namespace ptxkit::bench {

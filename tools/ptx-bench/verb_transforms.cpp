@@ -3,16 +3,31 @@
 #include <algorithm>
 #include <atomic>
 #include <chrono>
+#include <functional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
 
 #include <fmt/format.h>
 
 #include "kernels/entropy/fse_reference.hpp"
 #include "kernels/entropy/huffman_reference.hpp"
+#include "kernels/entropy/lane_format.hpp"
 #include "kernels/entropy/rans_chunked_reference.hpp"
+#include "kernels/entropy/rans_format.hpp"
 #include "kernels/entropy/rans_warp_reference.hpp"
 #include "kernels/lz77/abi.hpp"
+#include "kernels/transform_abi.hpp"
+#include "runtime/codec/backend.hpp"
 #include "runtime/codec/coders/coders.hpp"
-#include "tools/ptx-bench/gpu_lz4.hpp"
+#include "runtime/codec/format/byte_stream.hpp"
+#include "runtime/codec/threads/executor.hpp"
+#include "runtime/driver/context.hpp"
+#include "runtime/driver/launch_contract.hpp"
+#include "support/result.hpp"
+#include "tools/ptx-bench/input.hpp"
 #include "tools/ptx-bench/instructions.hpp"
 #include "tools/ptx-bench/session.hpp"
 #include "tools/ptx-bench/verb.hpp"

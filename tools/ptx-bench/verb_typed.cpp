@@ -4,10 +4,19 @@
 #include <bit>
 #include <cmath>
 #include <random>
+#include <ranges>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
 
 #include <fmt/format.h>
 
+#include "runtime/driver/context.hpp"
 #include "runtime/library/batch_launches.hpp"
+#include "runtime/library/device_batches.hpp"
+#include "support/result.hpp"
+#include "tools/ptx-bench/input.hpp"
 #include "tools/ptx-bench/session.hpp"
 #include "tools/ptx-bench/verb.hpp"
 

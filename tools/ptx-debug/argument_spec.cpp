@@ -6,6 +6,8 @@
 #include <cstdint>
 #include <cstring>
 #include <span>
+#include <system_error>
+#include <utility>
 
 #include <fmt/format.h>
 

@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <charconv>
 #include <chrono>
-#include <functional>
+#include <string_view>
 
 #include <fmt/format.h>
 

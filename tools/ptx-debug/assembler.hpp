@@ -7,6 +7,7 @@
 #include <mutex>
 #include <optional>
 #include <string>
+#include <utility>
 
 #include "analyzer/ptx/tree.hpp"
 #include "support/result.hpp"

@@ -2,10 +2,14 @@
 #include "tools/ptx-debug/description.hpp"
 
 #include <memory>
+#include <string_view>
+#include <utility>
 
 #include <fmt/format.h>
 
 #include "analyzer/analyze/place.hpp"
+#include "analyzer/container/images.hpp"
+#include "analyzer/rules/score.hpp"
 #include "support/printable.hpp"
 #include "tools/ptx-debug/inputs.hpp"
 #include "tools/ptx-debug/verb_options.hpp"

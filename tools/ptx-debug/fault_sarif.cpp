@@ -2,6 +2,7 @@
 #include "tools/ptx-debug/fault_sarif.hpp"
 
 #include <algorithm>
+#include <ranges>
 #include <vector>
 
 #include <fmt/format.h>

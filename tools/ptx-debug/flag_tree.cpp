@@ -1,8 +1,11 @@
 // See flag_tree.hpp.
 #include "tools/ptx-debug/flag_tree.hpp"
 
+#include <utility>
+
 #include <CLI/CLI.hpp>
 
+#include "analyzer/rules/engine/rule.hpp"
 #include "analyzer/rules/table.hpp"
 
 namespace ptxkit::tools {

@@ -1,18 +1,29 @@
 // `run --backend cuda`: see kernel_run.hpp.
 #include <algorithm>
 #include <array>
+#include <atomic>
 #include <chrono>
+#include <cstddef>
 #include <cstdlib>
 #include <cstring>
 #include <memory>
 #include <optional>
+#include <span>
+#include <string>
 #include <thread>
+#include <tuple>
+#include <utility>
 #include <variant>
+#include <vector>
 
 #include <fmt/format.h>
 
 #include "runtime/driver/context.hpp"
+#include "runtime/driver/driver.hpp"
+#include "runtime/emulator/emulator.hpp"
 #include "runtime/launch/object_spec.hpp"
+#include "support/result.hpp"
+#include "tools/ptx-debug/argument_spec.hpp"
 #include "tools/ptx-debug/kernel_run.hpp"
 
 namespace ptxkit::tools {

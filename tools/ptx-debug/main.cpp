@@ -2,7 +2,10 @@
 // a file of its own, verb_*.cpp.
 #include <algorithm>
 #include <cstdio>
+#include <ranges>
 #include <string>
+#include <string_view>
+#include <utility>
 #include <vector>
 
 #include <CLI/CLI.hpp>

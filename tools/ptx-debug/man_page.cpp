@@ -1,3 +1,6 @@
+#include <string>
+#include <vector>
+
 #include <fmt/format.h>
 
 #include "analyzer/analyze/identity.hpp"

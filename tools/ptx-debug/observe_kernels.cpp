@@ -1,11 +1,16 @@
 #include "tools/ptx-debug/observe_kernels.hpp"
 
 #include <algorithm>
+#include <iterator>
+#include <ranges>
 #include <string_view>
+#include <utility>
 
 #include <fmt/format.h>
 
-#include "runtime/emulator/emulator.hpp"
+#include "analyzer/flow/launch.hpp"
+#include "analyzer/ptx/tree.hpp"
+#include "analyzer/rules/engine/rule.hpp"
 #include "runtime/launch/made_launch.hpp"
 #include "runtime/launch/observe.hpp"
 #include "tools/ptx-debug/shell_command.hpp"

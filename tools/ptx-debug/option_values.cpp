@@ -2,6 +2,7 @@
 #include "tools/ptx-debug/option_values.hpp"
 
 #include <charconv>
+#include <system_error>
 #include <utility>
 
 #include <fmt/format.h>

@@ -2,6 +2,7 @@
 #include "tools/ptx-debug/outputs.hpp"
 
 #include <filesystem>
+#include <system_error>
 
 #include <fmt/format.h>
 

@@ -2,15 +2,20 @@
 
 #include <algorithm>
 #include <functional>
+#include <iterator>
+#include <optional>
 #include <utility>
 
 #include <fmt/format.h>
 
 #include "analyzer/ptx/diagnostic.hpp"
+#include "analyzer/ptx/tree.hpp"
 #include "runtime/codec/device/block_pipeline.hpp"
+#include "runtime/codec/device/declared_costs.hpp"
 #include "runtime/codec/device/emulator_machine.hpp"
+#include "runtime/codec/device/kernel_call.hpp"
+#include "runtime/codec/threads/executor.hpp"
 #include "support/plural.hpp"
-#include "support/printable.hpp"
 
 namespace ptxkit::tools {
 namespace {

@@ -1,11 +1,15 @@
 // `ptx-debug check FILE...`: parses each text and reports its syntax errors.
 #include <algorithm>
 #include <memory>
+#include <string>
+#include <utility>
 
 #include <fmt/format.h>
 
 #include "analyzer/analyze/place.hpp"
+#include "analyzer/container/images.hpp"
 #include "analyzer/ptx/diagnostic.hpp"
+#include "analyzer/ptx/tree.hpp"
 #include "analyzer/rules/score.hpp"
 #include "support/plural.hpp"
 #include "support/printable.hpp"

@@ -1,6 +1,9 @@
 // `ptx-debug completion SHELL` and `ptx-debug man`: print the flag tree for shells and for man(1).
 #include <algorithm>
 #include <memory>
+#include <ranges>
+#include <string>
+#include <vector>
 
 #include <fmt/format.h>
 

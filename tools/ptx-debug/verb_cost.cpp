@@ -3,19 +3,29 @@
 #include <iterator>
 #include <memory>
 #include <optional>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
 
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
 #include "analyzer/analyze/place.hpp"
+#include "analyzer/container/images.hpp"
 #include "analyzer/inspect/statistics.hpp"
+#include "analyzer/ptx/diagnostic.hpp"
+#include "analyzer/rules/score.hpp"
 #include "kernels/cost.hpp"
+#include "runtime/codec/format/codecs.hpp"
 #include "runtime/codec/format/ptz.hpp"
 #include "support/plural.hpp"
 #include "support/printable.hpp"
+#include "support/result.hpp"
 #include "tools/ptx-debug/inputs.hpp"
 #include "tools/ptx-debug/option_values.hpp"
 #include "tools/ptx-debug/pipeline_cost.hpp"
+#include "tools/ptx-debug/sandbox_option.hpp"
 #include "tools/ptx-debug/verb.hpp"
 #include "tools/ptx-debug/verb_options.hpp"
 

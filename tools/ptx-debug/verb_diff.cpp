@@ -1,17 +1,25 @@
 // `ptx-debug diff A B`: semantic differences between two PTX files, or between all texts of two binaries or folders.
 // Exit codes as in diff(1): 0 the same, 1 different; trouble is 10, 11 or 64.
 #include <algorithm>
+#include <cstdio>
+#include <iterator>
 #include <map>
 #include <memory>
+#include <string>
+#include <utility>
 
 #include <fmt/format.h>
 
 #include "analyzer/analyze/place.hpp"
+#include "analyzer/container/images.hpp"
 #include "analyzer/inspect/difference.hpp"
 #include "analyzer/ptx/diagnostic.hpp"
+#include "analyzer/ptx/tree.hpp"
 #include "analyzer/rules/score.hpp"
 #include "support/printable.hpp"
+#include "support/result.hpp"
 #include "tools/ptx-debug/inputs.hpp"
+#include "tools/ptx-debug/sandbox_option.hpp"
 #include "tools/ptx-debug/verb.hpp"
 #include "tools/ptx-debug/verb_options.hpp"
 

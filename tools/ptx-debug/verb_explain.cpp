@@ -1,12 +1,17 @@
 // `ptx-debug explain F081`: prints the rule's page of docs/rules/, which is compiled in; for a rule without a page, its
 // row of the catalogue.
 #include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
 
 #include <fmt/format.h>
 
 #include "analyzer/analyze/analysis.hpp"
 #include "analyzer/analyze/selection.hpp"
 #include "analyzer/report/rule_page.hpp"
+#include "analyzer/rules/engine/rule.hpp"
+#include "analyzer/rules/score.hpp"
 #include "analyzer/rules/table.hpp"
 #include "support/plural.hpp"
 #include "tools/ptx-debug/verb.hpp"

@@ -6,7 +6,9 @@
 #include <memory>
 #include <span>
 #include <string>
+#include <string_view>
 #include <system_error>
+#include <utility>
 #include <vector>
 
 #include <fmt/format.h>
@@ -15,7 +17,9 @@
 #include "analyzer/rules/score.hpp"
 #include "support/embedded.hpp"
 #include "support/file.hpp"
+#include "support/result.hpp"
 #include "support/suggest.hpp"
+#include "tools/ptx-debug/option_values.hpp"
 #include "tools/ptx-debug/shell_command.hpp"
 #include "tools/ptx-debug/verb.hpp"
 #include "tools/ptx-debug/verb_options.hpp"

@@ -1,7 +1,6 @@
 // See verb_options.hpp.
 #include "tools/ptx-debug/verb_options.hpp"
 
-#include <cstdint>
 #include <optional>
 #include <utility>
 #include <vector>

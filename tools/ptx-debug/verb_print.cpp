@@ -1,10 +1,14 @@
 // `ptx-debug print FILE...`: prints PTX in one canonical layout, from the tree, or as it is stored.
 #include <memory>
+#include <string>
+#include <utility>
 
 #include <fmt/format.h>
 
 #include "analyzer/analyze/place.hpp"
+#include "analyzer/container/images.hpp"
 #include "analyzer/ptx/print.hpp"
+#include "analyzer/rules/score.hpp"
 #include "support/printable.hpp"
 #include "tools/ptx-debug/inputs.hpp"
 #include "tools/ptx-debug/verb.hpp"

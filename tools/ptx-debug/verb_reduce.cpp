@@ -2,10 +2,16 @@
 // 10 the text does not parse, 11 a file cannot be read or written, 64 wrong usage, including a command that does not
 // fail on FILE.
 #include <algorithm>
+#include <atomic>
 #include <chrono>
+#include <cstdio>
 #include <cstdlib>
 #include <filesystem>
+#include <limits>
 #include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
 
 #include <fmt/format.h>
 
@@ -15,6 +21,7 @@
 #include "analyzer/rules/score.hpp"
 #include "support/file.hpp"
 #include "support/printable.hpp"
+#include "support/result.hpp"
 #include "tools/ptx-debug/inputs.hpp"
 #include "tools/ptx-debug/option_values.hpp"
 #include "tools/ptx-debug/outputs.hpp"

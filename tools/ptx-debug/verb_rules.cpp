@@ -1,10 +1,14 @@
 // `ptx-debug rules`: lists the catalogue and the rules that this version runs.
 #include <memory>
+#include <string>
+#include <string_view>
 
 #include <fmt/format.h>
 
 #include "analyzer/analyze/analysis.hpp"
 #include "analyzer/report/json.hpp"
+#include "analyzer/rules/engine/rule.hpp"
+#include "analyzer/rules/score.hpp"
 #include "analyzer/rules/table.hpp"
 #include "tools/ptx-debug/verb.hpp"
 #include "tools/ptx-debug/verb_options.hpp"

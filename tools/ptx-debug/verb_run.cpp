@@ -4,31 +4,45 @@
 // fit the kernel.
 #include <algorithm>
 #include <charconv>
+#include <cstddef>
 #include <cstdlib>
-#include <cstring>
+#include <limits>
 #include <memory>
 #include <optional>
+#include <ranges>
+#include <string>
+#include <string_view>
+#include <system_error>
+#include <utility>
+#include <vector>
 
 #include <fmt/format.h>
 
 #include "analyzer/analyze/place.hpp"
 #include "analyzer/ptx/diagnostic.hpp"
+#include "analyzer/ptx/tree.hpp"
+#include "analyzer/rules/engine/rule.hpp"
 #include "analyzer/rules/score.hpp"
 #include "runtime/driver/error_catalogue.hpp"
 #include "runtime/emulator/emulator.hpp"
 #include "runtime/launch/generated_bytes.hpp"
+#include "runtime/launch/generated_launch.hpp"
 #include "runtime/launch/launch_file.hpp"
 #include "runtime/launch/made_launch.hpp"
+#include "runtime/launch/object_spec.hpp"
 #include "runtime/launch/outcome_json.hpp"
 #include "support/file.hpp"
 #include "support/plural.hpp"
 #include "support/printable.hpp"
+#include "support/result.hpp"
+#include "support/sandbox.hpp"
 #include "tools/ptx-debug/argument_spec.hpp"
 #include "tools/ptx-debug/fault_sarif.hpp"
 #include "tools/ptx-debug/inputs.hpp"
 #include "tools/ptx-debug/kernel_run.hpp"
 #include "tools/ptx-debug/option_values.hpp"
 #include "tools/ptx-debug/outputs.hpp"
+#include "tools/ptx-debug/sandbox_option.hpp"
 #include "tools/ptx-debug/stop_request.hpp"
 #include "tools/ptx-debug/verb.hpp"
 #include "tools/ptx-debug/verb_options.hpp"

@@ -3,10 +3,15 @@
 // written.
 #include <algorithm>
 #include <cerrno>
+#include <cstdlib>
 #include <cstring>
 #include <filesystem>
+#include <iterator>
 #include <map>
 #include <memory>
+#include <string>
+#include <system_error>
+#include <vector>
 
 #include <fcntl.h>
 #include <fmt/format.h>
@@ -21,6 +26,7 @@
 #include "support/embedded.hpp"
 #include "support/file.hpp"
 #include "support/plural.hpp"
+#include "support/result.hpp"
 #include "tools/ptx-debug/inputs.hpp"
 #include "tools/ptx-debug/scratch_folder.hpp"
 #include "tools/ptx-debug/verb.hpp"

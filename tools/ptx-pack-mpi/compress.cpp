@@ -1,10 +1,17 @@
+#include <algorithm>
 #include <cstring>
-#include <utility>
 #include <vector>
 
+#include "runtime/codec/format/byte_stream.hpp"
+#include "runtime/codec/format/lz4_frame.hpp"
+#include "runtime/codec/format/ptz.hpp"
 #include "runtime/codec/stream/ptz_stream.hpp"
+#include "runtime/codec/stream/stream.hpp"
 #include "support/guarded.hpp"
+#include "support/result.hpp"
 #include "tools/ptx-pack-mpi/hash_chain.hpp"
+#include "tools/ptx-pack-mpi/job.hpp"
+#include "tools/ptx-pack-mpi/shared_file.hpp"
 #include "tools/ptx-pack-mpi/shared_streams.hpp"
 
 namespace ptxkit::pack {

@@ -9,6 +9,7 @@
 
 #include <mpi.h>
 
+#include "runtime/codec/format/byte_stream.hpp"
 #include "runtime/codec/format/lz4_frame.hpp"
 #include "tools/ptx-pack-mpi/job.hpp"
 

@@ -2,9 +2,11 @@
 // same path; what a rank finds wrong all learn (Job::agree), and the first rank says it.
 #include <algorithm>
 #include <cstdlib>
-#include <exception>
 #include <memory>
 #include <optional>
+#include <string>
+#include <thread>
+#include <utility>
 #include <variant>
 #include <vector>
 
@@ -12,12 +14,20 @@
 #include <signal.h>
 #include <sys/prctl.h>
 
+#include "runtime/codec/backend.hpp"
+#include "runtime/codec/blocks/block_codec.hpp"
+#include "runtime/codec/blocks/block_coder.hpp"
+#include "runtime/codec/format/byte_stream.hpp"
+#include "runtime/codec/format/codecs.hpp"
+#include "runtime/codec/format/file_format.hpp"
 #include "runtime/codec/select_backend.hpp"
 #include "runtime/codec/threads/executor.hpp"
 #include "support/guarded.hpp"
 #include "support/plural.hpp"
 #include "support/printable.hpp"
 #include "support/program.hpp"
+#include "support/result.hpp"
+#include "support/sandbox.hpp"
 #include "tools/ptx-pack-mpi/job.hpp"
 #include "tools/ptx-pack-mpi/shared_file.hpp"
 #include "tools/ptx-pack-mpi/shared_streams.hpp"

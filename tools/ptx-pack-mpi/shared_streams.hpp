@@ -4,14 +4,15 @@
 
 #include <cstdint>
 #include <optional>
-#include <string>
 
 #include "runtime/codec/backend.hpp"
+#include "runtime/codec/blocks/block_codec.hpp"
 #include "runtime/codec/blocks/block_coder.hpp"
 #include "runtime/codec/format/lz4_frame.hpp"
 #include "runtime/codec/format/ptz.hpp"
 #include "runtime/codec/stream/stream.hpp"
 #include "runtime/codec/threads/executor.hpp"
+#include "support/result.hpp"
 #include "tools/ptx-pack-mpi/job.hpp"
 #include "tools/ptx-pack-mpi/shared_file.hpp"
 

@@ -1,12 +1,20 @@
 #include <algorithm>
 #include <chrono>
 #include <cstdio>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
 
 #include <fmt/format.h>
 
+#include "runtime/codec/backend.hpp"
+#include "runtime/codec/format/byte_stream.hpp"
+#include "runtime/codec/format/lz4_frame.hpp"
 #include "runtime/codec/stream/stream.hpp"
 #include "support/file.hpp"
 #include "support/printable.hpp"
+#include "support/result.hpp"
 #include "tools/ptx-pack/jobs.hpp"
 
 namespace ptxkit::pack {

@@ -5,6 +5,8 @@
 #include <cmath>
 #include <cstring>
 #include <ctime>
+#include <tuple>
+#include <utility>
 #include <vector>
 
 #include <fmt/format.h>

@@ -6,6 +6,7 @@
 
 #include "runtime/codec/format/byte_stream.hpp"
 #include "runtime/codec/format/codecs.hpp"
+#include "support/result.hpp"
 #include "tools/ptx-pack/options.hpp"
 
 namespace ptxkit::pack {

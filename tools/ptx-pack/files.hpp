@@ -3,11 +3,13 @@
 
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include <sys/stat.h>
 
 #include "runtime/codec/format/byte_stream.hpp"
+#include "support/result.hpp"
 
 namespace ptxkit::pack {
 

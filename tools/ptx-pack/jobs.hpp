@@ -1,8 +1,12 @@
 // The two jobs that write no file: listing and measuring. Their output is buffered.
 #pragma once
 
+#include <optional>
+#include <string>
+
 #include "runtime/codec/backend.hpp"
 #include "runtime/codec/format/lz4_frame.hpp"
+#include "support/result.hpp"
 #include "tools/ptx-pack/options.hpp"
 
 namespace ptxkit::pack {

@@ -5,15 +5,25 @@
 #include <memory>
 #include <optional>
 #include <stop_token>
+#include <string>
+#include <string_view>
 #include <utility>
+#include <variant>
+#include <vector>
 
 #include <fmt/format.h>
 #include <malloc.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "kernels/images.hpp"
+#include "runtime/codec/backend.hpp"
 #include "runtime/codec/blocks/block_codec.hpp"
+#include "runtime/codec/blocks/block_coder.hpp"
+#include "runtime/codec/cpu/deflate_coder.hpp"
+#include "runtime/codec/cpu/zstd_coder.hpp"
+#include "runtime/codec/format/byte_stream.hpp"
+#include "runtime/codec/format/codecs.hpp"
+#include "runtime/codec/format/file_format.hpp"
 #include "runtime/codec/format/peeked_source.hpp"
 #include "runtime/codec/select_backend.hpp"
 #include "runtime/codec/stream/gzip_stream.hpp"
@@ -22,11 +32,15 @@
 #include "runtime/codec/stream/zstd_stream.hpp"
 #include "runtime/codec/threads/executor.hpp"
 #include "runtime/codec/threads/ledger.hpp"
+#include "runtime/codec/threads/throttle.hpp"
+#include "runtime/codec/threads/trace.hpp"
 #include "support/file.hpp"
 #include "support/guarded.hpp"
 #include "support/plural.hpp"
 #include "support/printable.hpp"
 #include "support/program.hpp"
+#include "support/result.hpp"
+#include "support/sandbox.hpp"
 #include "support/thread.hpp"
 #include "tools/ptx-pack/choose.hpp"
 #include "tools/ptx-pack/files.hpp"

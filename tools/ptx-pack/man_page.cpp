@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cctype>
+#include <vector>
 
 #include <CLI/CLI.hpp>
 #include <fmt/format.h>

@@ -2,6 +2,7 @@
 #pragma once
 
 #include "runtime/codec/select_backend.hpp"
+#include "support/result.hpp"
 
 namespace ptxkit::pack {
 

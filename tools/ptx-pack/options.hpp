@@ -5,13 +5,14 @@
 #include <limits>
 #include <optional>
 #include <string>
-#include <string_view>
 #include <variant>
 #include <vector>
 
+#include "runtime/codec/format/byte_stream.hpp"
 #include "runtime/codec/format/codecs.hpp"
 #include "runtime/codec/format/file_format.hpp"
 #include "runtime/codec/select_backend.hpp"
+#include "support/result.hpp"
 #include "support/sandbox.hpp"
 
 namespace ptxkit::pack {

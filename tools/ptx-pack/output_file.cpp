@@ -1,6 +1,5 @@
 #include "tools/ptx-pack/output_file.hpp"
 
-#include <atomic>
 #include <cerrno>
 #include <charconv>
 #include <climits>

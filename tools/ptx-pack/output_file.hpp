@@ -2,13 +2,13 @@
 // without -f.
 #pragma once
 
-#include <cstdint>
 #include <functional>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "runtime/codec/format/byte_stream.hpp"
+#include "support/result.hpp"
 #include "tools/ptx-pack/files.hpp"
 
 namespace ptxkit::pack {

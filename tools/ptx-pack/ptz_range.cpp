@@ -2,10 +2,14 @@
 
 #include <algorithm>
 #include <limits>
+#include <span>
 #include <vector>
 
 #include <fmt/format.h>
 
+#include "runtime/codec/blocks/block_codec.hpp"
+#include "runtime/codec/blocks/block_coder.hpp"
+#include "runtime/codec/format/ptz.hpp"
 #include "runtime/codec/stream/ptz_stream.hpp"
 
 namespace ptxkit::pack {

@@ -4,6 +4,7 @@
 #include "runtime/codec/format/byte_stream.hpp"
 #include "runtime/codec/threads/executor.hpp"
 #include "runtime/codec/threads/ledger.hpp"
+#include "support/result.hpp"
 #include "tools/ptx-pack/files.hpp"
 #include "tools/ptx-pack/options.hpp"
 

@@ -3,10 +3,12 @@
 #include <charconv>
 #include <cstdlib>
 #include <string_view>
+#include <system_error>
 #include <utility>
 
 #include <fmt/format.h>
 
+#include "runtime/codec/format/byte_stream.hpp"
 #include "runtime/codec/format/lz4_frame.hpp"
 
 namespace ptxkit::pack {

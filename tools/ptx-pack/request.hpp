@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "runtime/codec/backend.hpp"
 #include "runtime/codec/format/lz4_frame.hpp"
 #include "runtime/codec/select_backend.hpp"
 #include "tools/ptx-pack/options.hpp"

@@ -2,10 +2,15 @@
 
 #include <algorithm>
 #include <limits>
+#include <string>
+#include <utility>
 #include <vector>
 
 #include <fmt/format.h>
 
+#include "runtime/codec/format/byte_stream.hpp"
+#include "runtime/codec/format/zstd_frame.hpp"
+#include "runtime/codec/stream/stream.hpp"
 #include "tools/ptx-pack/range_sink.hpp"
 
 namespace ptxkit::pack {

@@ -3,6 +3,7 @@
 #pragma once
 
 #include "runtime/codec/stream/zstd_stream.hpp"
+#include "support/result.hpp"
 #include "tools/ptx-pack/files.hpp"
 #include "tools/ptx-pack/options.hpp"
 

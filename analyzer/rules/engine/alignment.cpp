@@ -3,12 +3,22 @@
 #include <algorithm>
 #include <bit>
 #include <cstdlib>
+#include <ranges>
 #include <set>
 
 #include <fmt/format.h>
 
+#include "analyzer/flow/bits.hpp"
+#include "analyzer/flow/conditions.hpp"
+#include "analyzer/flow/evaluate.hpp"
+#include "analyzer/flow/graph.hpp"
+#include "analyzer/flow/launch.hpp"
+#include "analyzer/flow/operation.hpp"
 #include "analyzer/flow/refine.hpp"
+#include "analyzer/flow/uniformity.hpp"
+#include "analyzer/ptx/names.hpp"
 #include "analyzer/rules/engine/analyses.hpp"
+#include "analyzer/rules/engine/context.hpp"
 #include "analyzer/rules/engine/cursor.hpp"
 #include "analyzer/rules/engine/origin.hpp"
 

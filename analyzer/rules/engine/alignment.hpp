@@ -6,14 +6,21 @@
 // treats a cursor of a loop, a byte offset loaded from memory and a scalar parameter differently.
 #pragma once
 
+#include <iterator>
 #include <map>
+#include <optional>
 #include <span>
 #include <string>
 #include <tuple>
+#include <utility>
 #include <vector>
 
+#include "analyzer/flow/domain.hpp"
 #include "analyzer/flow/forms.hpp"
+#include "analyzer/flow/loops.hpp"
+#include "analyzer/flow/ssa.hpp"
 #include "analyzer/ptx/facts.hpp"
+#include "analyzer/ptx/tree.hpp"
 #include "analyzer/rules/engine/rule.hpp"
 
 namespace ptxkit::rules {

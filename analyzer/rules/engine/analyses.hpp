@@ -1,18 +1,24 @@
 // The analyses of one kernel, each made when first asked for. Internal to the rules.
 #pragma once
 
-#include <memory>
+#include <iterator>
+#include <map>
 #include <optional>
+#include <utility>
+#include <vector>
 
 #include "analyzer/flow/conditions.hpp"
+#include "analyzer/flow/domain.hpp"
 #include "analyzer/flow/dominators.hpp"
 #include "analyzer/flow/evaluate.hpp"
 #include "analyzer/flow/forms.hpp"
 #include "analyzer/flow/graph.hpp"
+#include "analyzer/flow/launch.hpp"
 #include "analyzer/flow/liveness.hpp"
 #include "analyzer/flow/loops.hpp"
 #include "analyzer/flow/ssa.hpp"
 #include "analyzer/flow/uniformity.hpp"
+#include "analyzer/ptx/facts.hpp"
 #include "analyzer/rules/engine/alignment.hpp"
 #include "analyzer/rules/engine/context.hpp"
 

@@ -2,16 +2,38 @@
 // each dimension of %ctaid that the kernel reads; a kernel that reads none is for one block.
 #include <algorithm>
 #include <array>
+#include <iterator>
 #include <map>
 #include <optional>
 #include <set>
+#include <string>
+#include <tuple>
+#include <utility>
+#include <vector>
 
 #include <fmt/format.h>
 
+#include "analyzer/flow/conditions.hpp"
+#include "analyzer/flow/domain.hpp"
+#include "analyzer/flow/evaluate.hpp"
+#include "analyzer/flow/forms.hpp"
+#include "analyzer/flow/graph.hpp"
+#include "analyzer/flow/launch.hpp"
+#include "analyzer/flow/loops.hpp"
+#include "analyzer/flow/operation.hpp"
+#include "analyzer/flow/ssa.hpp"
+#include "analyzer/flow/uniformity.hpp"
+#include "analyzer/ptx/access_kind.hpp"
+#include "analyzer/ptx/facts.hpp"
+#include "analyzer/ptx/names.hpp"
+#include "analyzer/ptx/tree.hpp"
+#include "analyzer/rules/engine/analyses.hpp"
+#include "analyzer/rules/engine/context.hpp"
 #include "analyzer/rules/engine/footprint.hpp"
 #include "analyzer/rules/engine/pair_prover.hpp"
 #include "analyzer/rules/engine/race_search.hpp"
 #include "analyzer/rules/engine/result.hpp"
+#include "analyzer/rules/engine/rule.hpp"
 #include "analyzer/rules/engine/walk.hpp"
 #include "support/plural.hpp"
 

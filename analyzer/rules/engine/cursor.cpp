@@ -1,11 +1,22 @@
 #include "analyzer/rules/engine/cursor.hpp"
 
 #include <algorithm>
+#include <iterator>
+#include <utility>
 #include <vector>
 
+#include "analyzer/flow/bits.hpp"
+#include "analyzer/flow/conditions.hpp"
 #include "analyzer/flow/delta.hpp"
+#include "analyzer/flow/evaluate.hpp"
+#include "analyzer/flow/launch.hpp"
+#include "analyzer/flow/loops.hpp"
+#include "analyzer/flow/operation.hpp"
+#include "analyzer/flow/ssa.hpp"
+#include "analyzer/flow/uniformity.hpp"
+#include "analyzer/ptx/names.hpp"
+#include "analyzer/ptx/tree.hpp"
 #include "analyzer/rules/engine/analyses.hpp"
-#include "analyzer/rules/engine/context.hpp"
 
 namespace ptxkit::rules {
 

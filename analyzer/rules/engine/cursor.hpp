@@ -6,6 +6,7 @@
 #include <span>
 
 #include "analyzer/flow/forms.hpp"
+#include "analyzer/flow/graph.hpp"
 #include "analyzer/ptx/facts.hpp"
 
 namespace ptxkit::rules {

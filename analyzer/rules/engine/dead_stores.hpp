@@ -1,9 +1,9 @@
 // Finds stores that no load can see, for F073.
 #pragma once
 
-#include <string>
 #include <vector>
 
+#include "analyzer/ptx/tree.hpp"
 #include "analyzer/rules/engine/analyses.hpp"
 
 namespace ptxkit::rules {

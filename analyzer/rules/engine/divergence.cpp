@@ -1,11 +1,19 @@
 #include "analyzer/rules/engine/divergence.hpp"
 
 #include <algorithm>
+#include <iterator>
 #include <set>
+#include <utility>
 
 #include <fmt/format.h>
 
+#include "analyzer/flow/conditions.hpp"
+#include "analyzer/flow/graph.hpp"
+#include "analyzer/flow/launch.hpp"
+#include "analyzer/flow/loops.hpp"
+#include "analyzer/flow/uniformity.hpp"
 #include "analyzer/ptx/facts.hpp"
+#include "analyzer/ptx/names.hpp"
 #include "analyzer/rules/engine/analyses.hpp"
 
 namespace ptxkit::rules {

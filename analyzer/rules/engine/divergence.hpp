@@ -2,9 +2,12 @@
 #pragma once
 
 #include <optional>
+#include <string>
 #include <vector>
 
 #include "analyzer/flow/evaluate.hpp"
+#include "analyzer/flow/ssa.hpp"
+#include "analyzer/ptx/tree.hpp"
 #include "analyzer/rules/engine/context.hpp"
 #include "analyzer/rules/engine/rule.hpp"
 

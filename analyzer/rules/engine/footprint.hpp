@@ -4,13 +4,21 @@
 // threads are kept apart: they cancel between two accesses of one moment.
 #pragma once
 
-#include <bit>
+#include <algorithm>
+#include <iterator>
 #include <map>
 #include <optional>
 #include <span>
 #include <utility>
 #include <vector>
 
+#include "analyzer/flow/conditions.hpp"
+#include "analyzer/flow/evaluate.hpp"
+#include "analyzer/flow/forms.hpp"
+#include "analyzer/flow/graph.hpp"
+#include "analyzer/flow/loops.hpp"
+#include "analyzer/flow/ssa.hpp"
+#include "analyzer/ptx/facts.hpp"
 #include "analyzer/rules/engine/analyses.hpp"
 
 namespace ptxkit::rules {

@@ -1,10 +1,15 @@
 #include "analyzer/rules/engine/launch_file.hpp"
 
 #include <bit>
+#include <cstddef>
+#include <optional>
+#include <utility>
+#include <vector>
 
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
+#include "analyzer/flow/launch.hpp"
 #include "support/file.hpp"
 #include "support/hex.hpp"
 #include "support/json_depth.hpp"

@@ -4,6 +4,7 @@
 #include <map>
 #include <vector>
 
+#include "analyzer/ptx/tree.hpp"
 #include "analyzer/rules/engine/analyses.hpp"
 
 namespace ptxkit::rules {

@@ -1,10 +1,20 @@
 #include "analyzer/rules/engine/origin.hpp"
 
+#include <iterator>
 #include <set>
+#include <utility>
 
 #include <fmt/format.h>
 
+#include "analyzer/flow/forms.hpp"
+#include "analyzer/flow/graph.hpp"
+#include "analyzer/flow/loops.hpp"
+#include "analyzer/flow/operation.hpp"
+#include "analyzer/flow/ssa.hpp"
+#include "analyzer/ptx/names.hpp"
+#include "analyzer/ptx/tree.hpp"
 #include "analyzer/rules/engine/analyses.hpp"
+#include "analyzer/rules/engine/context.hpp"
 
 namespace ptxkit::rules {
 

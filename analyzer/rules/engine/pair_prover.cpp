@@ -1,10 +1,17 @@
 #include "analyzer/rules/engine/pair_prover.hpp"
 
 #include <algorithm>
+#include <utility>
 
 #include <fmt/format.h>
 
+#include "analyzer/flow/launch.hpp"
+#include "analyzer/flow/ssa.hpp"
+#include "analyzer/ptx/access_kind.hpp"
 #include "analyzer/ptx/facts.hpp"
+#include "analyzer/ptx/names.hpp"
+#include "analyzer/ptx/tree.hpp"
+#include "analyzer/rules/engine/context.hpp"
 #include "analyzer/rules/engine/walk.hpp"
 
 namespace ptxkit::rules {

@@ -6,7 +6,12 @@
 #include <string>
 #include <vector>
 
+#include "analyzer/flow/evaluate.hpp"
+#include "analyzer/flow/graph.hpp"
 #include "analyzer/flow/intervals.hpp"
+#include "analyzer/flow/loops.hpp"
+#include "analyzer/prove/query.hpp"
+#include "analyzer/prove/solver.hpp"
 #include "analyzer/prove/thread.hpp"
 #include "analyzer/rules/engine/footprint.hpp"
 

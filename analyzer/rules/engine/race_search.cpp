@@ -6,21 +6,35 @@
 
 #include <algorithm>
 #include <map>
-#include <numeric>
 #include <optional>
 #include <set>
 #include <span>
+#include <string>
+#include <utility>
+#include <vector>
 
 #include <fmt/format.h>
 
+#include "analyzer/flow/conditions.hpp"
+#include "analyzer/flow/domain.hpp"
+#include "analyzer/flow/evaluate.hpp"
+#include "analyzer/flow/forms.hpp"
+#include "analyzer/flow/graph.hpp"
 #include "analyzer/flow/intervals.hpp"
+#include "analyzer/flow/loops.hpp"
+#include "analyzer/flow/operation.hpp"
+#include "analyzer/flow/ssa.hpp"
 #include "analyzer/flow/tested_range.hpp"
+#include "analyzer/flow/uniformity.hpp"
+#include "analyzer/ptx/access_kind.hpp"
 #include "analyzer/ptx/facts.hpp"
+#include "analyzer/ptx/names.hpp"
+#include "analyzer/ptx/tree.hpp"
+#include "analyzer/rules/engine/analyses.hpp"
 #include "analyzer/rules/engine/footprint.hpp"
 #include "analyzer/rules/engine/pair_prover.hpp"
 #include "analyzer/rules/engine/result.hpp"
 #include "analyzer/rules/engine/thread_sample.hpp"
-#include "analyzer/rules/engine/walk.hpp"
 #include "support/plural.hpp"
 
 namespace ptxkit::rules {

@@ -9,6 +9,7 @@
 
 #include <fmt/format.h>
 
+#include "analyzer/flow/inline.hpp"
 #include "support/plural.hpp"
 
 namespace ptxkit::rules {

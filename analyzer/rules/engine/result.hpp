@@ -2,7 +2,9 @@
 #pragma once
 
 #include <string>
+#include <vector>
 
+#include "analyzer/ptx/tree.hpp"
 #include "analyzer/rules/engine/context.hpp"
 #include "analyzer/rules/engine/rule.hpp"
 

@@ -1,13 +1,19 @@
 #include "analyzer/rules/engine/taint.hpp"
 
 #include <algorithm>
+#include <iterator>
 #include <map>
+#include <optional>
+#include <string>
+#include <utility>
 
 #include <fmt/format.h>
 
-#include "analyzer/flow/operation.hpp"
+#include "analyzer/flow/domain.hpp"
+#include "analyzer/flow/forms.hpp"
+#include "analyzer/ptx/access_kind.hpp"
+#include "analyzer/ptx/names.hpp"
 #include "analyzer/rules/engine/analyses.hpp"
-#include "analyzer/rules/engine/result.hpp"
 
 namespace ptxkit::rules {
 

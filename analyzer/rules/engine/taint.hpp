@@ -4,8 +4,10 @@
 
 #include <vector>
 
+#include "analyzer/flow/graph.hpp"
 #include "analyzer/flow/ssa.hpp"
 #include "analyzer/ptx/facts.hpp"
+#include "analyzer/ptx/tree.hpp"
 #include "analyzer/rules/engine/context.hpp"
 #include "analyzer/rules/engine/rule.hpp"
 

@@ -2,11 +2,20 @@
 #pragma once
 
 #include <algorithm>
+#include <optional>
 #include <set>
-#include <string_view>
 #include <vector>
 
+#include "analyzer/flow/domain.hpp"
+#include "analyzer/flow/forms.hpp"
+#include "analyzer/flow/graph.hpp"
+#include "analyzer/flow/operation.hpp"
+#include "analyzer/flow/ssa.hpp"
+#include "analyzer/ptx/facts.hpp"
+#include "analyzer/ptx/names.hpp"
+#include "analyzer/ptx/tree.hpp"
 #include "analyzer/rules/engine/analyses.hpp"
+#include "analyzer/rules/engine/context.hpp"
 
 namespace ptxkit::rules {
 

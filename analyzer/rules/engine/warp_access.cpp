@@ -1,9 +1,17 @@
 #include "analyzer/rules/engine/warp_access.hpp"
 
+#include <algorithm>
 #include <map>
 #include <set>
 
-#include "analyzer/rules/engine/walk.hpp"
+#include "analyzer/flow/conditions.hpp"
+#include "analyzer/flow/domain.hpp"
+#include "analyzer/flow/evaluate.hpp"
+#include "analyzer/flow/forms.hpp"
+#include "analyzer/flow/graph.hpp"
+#include "analyzer/flow/uniformity.hpp"
+#include "analyzer/ptx/names.hpp"
+#include "analyzer/rules/engine/analyses.hpp"
 
 namespace ptxkit::rules {
 

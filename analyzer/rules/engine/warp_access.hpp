@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "analyzer/ptx/facts.hpp"
+#include "analyzer/ptx/tree.hpp"
 #include "analyzer/rules/engine/context.hpp"
 
 namespace ptxkit::rules {

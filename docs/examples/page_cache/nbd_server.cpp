@@ -4,13 +4,23 @@
 // https://github.com/NetworkBlockDevice/nbd/blob/master/doc/proto.md
 //
 // usage: nbd_server BACKING SIZE_MIB SOCKET        then, as root: nbd-client -unix SOCKET /dev/nbd0
+#include <algorithm>
+#include <cerrno>
+#include <cstdio>
 #include <cstdlib>
+#include <cstring>
+#include <map>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
 
 #include <signal.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/un.h>
 
+#include "docs/examples/page_cache/page_cache.hpp"
 #include "page_journal.hpp"
 
 namespace {

@@ -5,15 +5,19 @@
 #include <algorithm>
 #include <cstdlib>
 #include <fstream>
+#include <iterator>
 #include <map>
+#include <ranges>
 #include <set>
-#include <sstream>
 
 #include <gmock/gmock.h>
 
 #include "analyzer/analyze/analysis.hpp"
 #include "analyzer/evidence/evidence.hpp"
+#include "analyzer/report/document.hpp"
 #include "analyzer/report/text.hpp"
+#include "analyzer/rules/engine/rule.hpp"
+#include "analyzer/rules/score.hpp"
 
 namespace ptxkit {
 namespace {

@@ -2,14 +2,19 @@
 #include <algorithm>
 #include <filesystem>
 #include <optional>
+#include <ranges>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include <gmock/gmock.h>
 
 #include "analyzer/analyze/analysis.hpp"
 #include "analyzer/evidence/evidence.hpp"
+#include "analyzer/ptx/tree.hpp"
+#include "analyzer/report/document.hpp"
 #include "analyzer/report/text.hpp"
+#include "analyzer/rules/engine/rule.hpp"
 #include "analyzer/rules/table.hpp"
 #include "runtime/launch/differential.hpp"
 #include "support/file.hpp"

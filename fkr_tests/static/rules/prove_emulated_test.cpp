@@ -1,6 +1,7 @@
 // What the solver says of random kernels against what the emulator sees them do: no race where the rule survives, and
 // the race of each finding with the value of the parameter that it names.
 #include <charconv>
+#include <cstddef>
 #include <initializer_list>
 #include <memory>
 #include <optional>
@@ -13,7 +14,10 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "analyzer/prove/solver.hpp"
+#include "analyzer/ptx/diagnostic.hpp"
 #include "analyzer/rules/engine/context.hpp"
+#include "analyzer/rules/engine/rule.hpp"
 #include "analyzer/rules/run_rule.hpp"
 #include "runtime/emulator/emulator.hpp"
 

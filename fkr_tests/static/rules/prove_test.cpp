@@ -1,9 +1,16 @@
 // Pairs of accesses that the solver decides: each program is undecided without it. Programs that are alike but for one
 // instruction have the other answer.
+#include <memory>
+#include <string>
+#include <string_view>
+
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "analyzer/prove/solver.hpp"
+#include "analyzer/ptx/diagnostic.hpp"
 #include "analyzer/rules/engine/context.hpp"
+#include "analyzer/rules/engine/rule.hpp"
 #include "analyzer/rules/run_rule.hpp"
 #include "support/check.hpp"
 

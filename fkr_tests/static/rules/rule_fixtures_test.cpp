@@ -6,21 +6,30 @@
 // that severity. No other line may have one above info. If ptxas is installed, every program is also assembled, so that
 // no rule is tested on invalid PTX.
 #include <algorithm>
+#include <cctype>
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
+#include <iterator>
 #include <map>
 #include <regex>
 #include <set>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <unistd.h>
 
 #include "analyzer/evidence/evidence.hpp"
+#include "analyzer/ptx/diagnostic.hpp"
+#include "analyzer/ptx/tree.hpp"
 #include "analyzer/rules/diagnostics.hpp"
 #include "analyzer/rules/engine/context.hpp"
 #include "analyzer/rules/engine/result.hpp"
+#include "analyzer/rules/engine/rule.hpp"
 #include "analyzer/rules/run_rule.hpp"
 #include "analyzer/rules/table.hpp"
 #include "runtime/launch/differential.hpp"

@@ -1,6 +1,6 @@
 // The scalar LZ4 against liblz4: each decodes the other's output, and the ratio is not below liblz4's.
+#include <algorithm>
 #include <cmath>
-#include <memory>
 #include <string>
 
 #include <gtest/gtest.h>
@@ -8,8 +8,10 @@
 #include <lz4hc.h>
 
 #include "fkr_tests/cases/corpus.hpp"
+#include "kernels/abi.hpp"
 #include "kernels/lz4/lz4_compress_reference.hpp"
 #include "kernels/lz4/lz4_decompress_reference.hpp"
+#include "kernels/lz4/lz4_format.hpp"
 
 namespace ptxkit::kernels {
 namespace {

@@ -1,19 +1,26 @@
 // The scalar Zstandard encoder: libzstd reads every frame, and the ratio is not below that of its level 1.
 #include "kernels/zstd/zstd_reference.hpp"
 
+#include <algorithm>
+#include <array>
 #include <cmath>
 #include <set>
 #include <string>
-#include <tuple>
 #include <utility>
+#include <variant>
 
 #include <gtest/gtest.h>
 #include <rapidcheck/gtest.h>
 #include <zstd.h>
 
 #include "fkr_tests/cases/corpus.hpp"
+#include "kernels/lz4/lz4_compress_reference.hpp"
+#include "kernels/lz4/lz4_format.hpp"
+#include "kernels/transform_abi.hpp"
 #include "kernels/zstd/zstd_choose_reference.hpp"
+#include "kernels/zstd/zstd_format.hpp"
 #include "kernels/zstd/zstd_literals_reference.hpp"
+#include "kernels/zstd/zstd_sequences_reference.hpp"
 
 namespace ptxkit::kernels {
 namespace {

@@ -1,6 +1,7 @@
 #include "support/sandbox.hpp"
 
 #include <cerrno>
+#include <cstdio>
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>

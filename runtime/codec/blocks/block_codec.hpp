@@ -4,6 +4,7 @@
 
 #include <vector>
 
+#include "runtime/codec/format/byte_stream.hpp"
 #include "runtime/codec/format/ptz.hpp"
 
 namespace ptxkit::codec {

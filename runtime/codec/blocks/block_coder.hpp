@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "runtime/codec/blocks/block_codec.hpp"
+#include "runtime/codec/format/byte_stream.hpp"
 #include "runtime/codec/format/ptz.hpp"
 #include "support/result.hpp"
 

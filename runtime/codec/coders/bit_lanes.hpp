@@ -3,8 +3,12 @@
 #pragma once
 
 #include <algorithm>
+#include <array>
+#include <span>
 
 #include "kernels/entropy/lane_bits_reference.hpp"
+#include "kernels/entropy/lane_format.hpp"
+#include "kernels/transform_abi.hpp"
 #include "runtime/codec/coders/memory.hpp"
 
 namespace ptxkit::cpu {

@@ -10,9 +10,12 @@
 #include <array>
 #include <bit>
 #include <numeric>
+#include <span>
+#include <tuple>
 
 #include "kernels/lz4/lz4_format.hpp"
-#include "kernels/lz77/lz77_reference.hpp"
+#include "kernels/lz77/abi.hpp"
+#include "kernels/transform_abi.hpp"
 #include "runtime/codec/coders/coders.hpp"
 #include "runtime/codec/coders/features.hpp"
 #include "runtime/codec/coders/memory.hpp"

@@ -4,6 +4,7 @@
 #pragma once
 
 #include <array>
+#include <tuple>
 
 #include "kernels/entropy/frequencies_reference.hpp"
 #include "kernels/entropy/rans_format.hpp"

@@ -3,18 +3,26 @@
 // clear it for each chunk.
 #include <algorithm>
 #include <cstring>
+#include <memory>
+#include <span>
+#include <string>
+#include <string_view>
 #include <vector>
 
 #include <fmt/format.h>
 #include <lz4.h>
 
+#include "kernels/abi.hpp"
 #include "kernels/lz4/lz4_compress_reference.hpp"
 #include "kernels/lz4/lz4_decompress_reference.hpp"
+#include "kernels/lz4/lz4_format.hpp"
 #include "runtime/codec/backend.hpp"
 #include "runtime/codec/blocks/chunk_plan.hpp"
+#include "runtime/codec/format/byte_stream.hpp"
 #include "runtime/codec/threads/executor.hpp"
 #include "support/check.hpp"
 #include "support/plural.hpp"
+#include "support/result.hpp"
 
 namespace ptxkit::codec {
 namespace {

@@ -10,6 +10,7 @@
 
 #include "runtime/codec/backend.hpp"
 #include "runtime/codec/cpu/coder_item.hpp"
+#include "runtime/codec/format/byte_stream.hpp"
 #include "runtime/codec/threads/executor.hpp"
 
 namespace ptxkit::codec {

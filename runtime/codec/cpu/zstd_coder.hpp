@@ -9,8 +9,10 @@
 
 #include "runtime/codec/backend.hpp"
 #include "runtime/codec/cpu/coder_item.hpp"
+#include "runtime/codec/format/byte_stream.hpp"
 #include "runtime/codec/format/zstd_frame.hpp"
 #include "runtime/codec/threads/executor.hpp"
+#include "support/result.hpp"
 
 namespace ptxkit::codec {
 

@@ -11,6 +11,7 @@
 #include "runtime/codec/device/machine.hpp"
 #include "runtime/codec/format/ptz.hpp"
 #include "runtime/codec/threads/executor.hpp"
+#include "support/result.hpp"
 
 namespace ptxkit::codec {
 

@@ -2,13 +2,20 @@
 
 #include <algorithm>
 #include <array>
+#include <functional>
 #include <map>
 #include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <utility>
 #include <vector>
 
 #include <fmt/format.h>
 
+#include "runtime/codec/backend.hpp"
 #include "runtime/codec/device/locked_memory.hpp"
+#include "runtime/codec/format/byte_stream.hpp"
 #include "runtime/codec/threads/ledger.hpp"
 #include "runtime/codec/threads/reclaimer.hpp"
 #include "runtime/driver/graph.hpp"

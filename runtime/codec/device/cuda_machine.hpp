@@ -13,6 +13,7 @@
 #include "runtime/codec/device/machine.hpp"
 #include "runtime/codec/threads/trace.hpp"
 #include "runtime/driver/context.hpp"
+#include "support/result.hpp"
 
 namespace ptxkit::codec {
 

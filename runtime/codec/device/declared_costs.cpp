@@ -1,6 +1,7 @@
 #include "runtime/codec/device/declared_costs.hpp"
 
 #include <algorithm>
+#include <utility>
 
 #include <fmt/format.h>
 

@@ -1,17 +1,28 @@
 #include "runtime/codec/device/emulator_machine.hpp"
 
+#include <cstddef>
 #include <cstring>
+#include <functional>
 #include <limits>
 #include <map>
+#include <span>
 #include <string>
+#include <string_view>
+#include <utility>
 #include <vector>
 
 #include <fmt/format.h>
 
+#include "kernels/images.hpp"
+#include "runtime/codec/backend.hpp"
 #include "runtime/codec/device/locked_memory.hpp"
+#include "runtime/codec/format/byte_stream.hpp"
+#include "runtime/driver/context.hpp"
+#include "runtime/driver/launch_contract.hpp"
 #include "runtime/emulator/emulator.hpp"
 #include "support/check.hpp"
 #include "support/plural.hpp"
+#include "support/result.hpp"
 
 namespace ptxkit::codec {
 namespace {

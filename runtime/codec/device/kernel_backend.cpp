@@ -10,16 +10,26 @@
 
 #include <algorithm>
 #include <cstring>
+#include <iterator>
 #include <mutex>
+#include <span>
+#include <string>
+#include <string_view>
+#include <utility>
 #include <vector>
 
 #include <fmt/format.h>
 
 #include "kernels/abi.hpp"
+#include "kernels/cost.hpp"
 #include "runtime/codec/blocks/chunk_plan.hpp"
 #include "runtime/codec/device/declared_costs.hpp"
+#include "runtime/codec/device/kernel_call.hpp"
 #include "runtime/codec/device/slice_window.hpp"
-#include "support/check.hpp"
+#include "runtime/codec/format/byte_stream.hpp"
+#include "runtime/codec/threads/throttle.hpp"
+#include "runtime/driver/context.hpp"
+#include "support/result.hpp"
 
 namespace ptxkit::codec {
 namespace {

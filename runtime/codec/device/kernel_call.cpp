@@ -1,6 +1,10 @@
 #include "runtime/codec/device/kernel_call.hpp"
 
+#include <utility>
+
 #include <fmt/format.h>
+
+#include "runtime/driver/launch_contract.hpp"
 
 namespace ptxkit::codec {
 

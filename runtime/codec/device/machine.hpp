@@ -9,15 +9,16 @@
 
 #include <cstdint>
 #include <functional>
-#include <memory>
 #include <span>
 #include <string>
 #include <string_view>
 
 #include "kernels/images.hpp"
 #include "runtime/codec/backend.hpp"
+#include "runtime/codec/format/byte_stream.hpp"
 #include "runtime/driver/context.hpp"
 #include "runtime/driver/launch_contract.hpp"
+#include "support/result.hpp"
 
 namespace ptxkit::codec {
 

@@ -4,7 +4,11 @@
 #include <algorithm>
 #include <array>
 #include <charconv>
+#include <iterator>
+#include <ranges>
 #include <set>
+#include <system_error>
+#include <tuple>
 
 #include <fmt/format.h>
 

@@ -1,6 +1,8 @@
 #include "runtime/codec/format/file_format.hpp"
 
 #include <algorithm>
+#include <iterator>
+#include <ranges>
 
 #include "runtime/codec/format/gzip_member.hpp"
 #include "runtime/codec/format/little_endian.hpp"

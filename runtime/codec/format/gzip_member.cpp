@@ -1,6 +1,7 @@
 #include "runtime/codec/format/gzip_member.hpp"
 
 #include <algorithm>
+#include <ranges>
 
 #include <fmt/format.h>
 

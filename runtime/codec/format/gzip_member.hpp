@@ -12,6 +12,7 @@
 
 #include "runtime/codec/format/byte_stream.hpp"
 #include "runtime/codec/format/field_reader.hpp"
+#include "support/result.hpp"
 
 namespace ptxkit::format {
 

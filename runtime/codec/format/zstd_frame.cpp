@@ -1,6 +1,7 @@
 #include "runtime/codec/format/zstd_frame.hpp"
 
 #include <algorithm>
+#include <utility>
 
 #include <fmt/format.h>
 

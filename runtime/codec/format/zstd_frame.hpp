@@ -9,13 +9,13 @@
 #include <cstdint>
 #include <deque>
 #include <optional>
-#include <span>
 #include <string>
 #include <variant>
 #include <vector>
 
 #include "runtime/codec/format/byte_stream.hpp"
 #include "runtime/codec/format/field_reader.hpp"
+#include "support/result.hpp"
 
 namespace ptxkit::format {
 

@@ -3,15 +3,21 @@
 #include <algorithm>
 #include <atomic>
 #include <chrono>
+#include <iterator>
 #include <map>
 #include <set>
+#include <span>
 #include <thread>
 #include <utility>
+#include <vector>
 
 #include <fmt/format.h>
 
+#include "runtime/codec/blocks/block_codec.hpp"
+#include "runtime/codec/format/codecs.hpp"
 #include "runtime/codec/policy/scheduled_blocks.hpp"
 #include "support/guarded.hpp"
+#include "support/result.hpp"
 #include "support/thread.hpp"
 
 namespace ptxkit::codec {

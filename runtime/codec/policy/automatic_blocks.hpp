@@ -7,6 +7,7 @@
 #include <functional>
 #include <memory>
 #include <optional>
+#include <string>
 
 #include "runtime/codec/blocks/block_coder.hpp"
 #include "runtime/codec/policy/block_rates.hpp"

@@ -2,9 +2,12 @@
 
 #include <filesystem>
 #include <sstream>
+#include <system_error>
+#include <utility>
 
 #include <fmt/format.h>
 
+#include "runtime/codec/blocks/block_codec.hpp"
 #include "runtime/codec/format/codecs.hpp"
 #include "support/file.hpp"
 

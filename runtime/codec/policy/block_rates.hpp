@@ -6,8 +6,11 @@
 #include <map>
 #include <optional>
 #include <string>
+#include <string_view>
+#include <tuple>
 
 #include "runtime/codec/blocks/block_coder.hpp"
+#include "support/result.hpp"
 
 namespace ptxkit::codec {
 

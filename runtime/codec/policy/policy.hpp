@@ -14,6 +14,7 @@
 
 #include <array>
 #include <cstdint>
+#include <iterator>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -22,6 +23,7 @@
 
 #include "runtime/codec/backend.hpp"
 #include "runtime/codec/policy/effort.hpp"
+#include "support/result.hpp"
 
 namespace ptxkit::codec {
 

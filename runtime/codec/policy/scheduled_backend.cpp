@@ -1,9 +1,14 @@
 #include "runtime/codec/policy/scheduled_backend.hpp"
 
 #include <functional>
+#include <span>
+#include <string>
+#include <string_view>
 #include <utility>
 
 #include <fmt/format.h>
+
+#include "support/result.hpp"
 
 namespace ptxkit::codec {
 namespace {

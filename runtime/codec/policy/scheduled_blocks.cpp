@@ -1,9 +1,13 @@
 #include "runtime/codec/policy/scheduled_blocks.hpp"
 
 #include <algorithm>
+#include <span>
+#include <string>
 #include <utility>
 
 #include <fmt/format.h>
+
+#include "support/result.hpp"
 
 namespace ptxkit::codec {
 namespace {

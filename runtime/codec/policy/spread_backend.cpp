@@ -6,12 +6,16 @@
 #include <functional>
 #include <mutex>
 #include <optional>
+#include <span>
+#include <string>
+#include <string_view>
 #include <thread>
 #include <utility>
 
 #include <fmt/format.h>
 
 #include "support/check.hpp"
+#include "support/result.hpp"
 #include "support/thread.hpp"
 
 namespace ptxkit::codec {

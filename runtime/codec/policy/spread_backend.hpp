@@ -10,6 +10,7 @@
 
 #include "runtime/codec/backend.hpp"
 #include "runtime/codec/policy/scheduled_backend.hpp"
+#include "runtime/codec/policy/shared_work.hpp"
 
 namespace ptxkit::codec {
 

@@ -3,16 +3,22 @@
 #include <algorithm>
 #include <chrono>
 #include <cstring>
-#include <memory>
+#include <optional>
+#include <utility>
 #include <vector>
 
+#include "runtime/codec/backend.hpp"
 #include "runtime/codec/blocks/lz4_block.hpp"
 #include "runtime/codec/format/background_hash.hpp"
+#include "runtime/codec/format/byte_stream.hpp"
+#include "runtime/codec/format/lz4_frame.hpp"
 #include "runtime/codec/stream/announced_size.hpp"
 #include "runtime/codec/stream/batch_plan.hpp"
 #include "runtime/codec/stream/pipeline.hpp"
 #include "runtime/codec/stream/stream.hpp"
+#include "runtime/codec/threads/ledger.hpp"
 #include "support/check.hpp"
+#include "support/result.hpp"
 
 namespace ptxkit::codec {
 namespace {

@@ -2,15 +2,27 @@
 // worker codes them, the writer joins them. Only the reader sees the end of the input: where the size is not known
 // before, a block without content ends the frame, so that the bytes do not depend on how ranges fall into batches.
 #include <algorithm>
+#include <deque>
+#include <optional>
+#include <vector>
 
 #include <fmt/format.h>
 
+#include "runtime/codec/backend.hpp"
+#include "runtime/codec/cpu/zstd_coder.hpp"
 #include "runtime/codec/format/background_hash.hpp"
+#include "runtime/codec/format/byte_stream.hpp"
 #include "runtime/codec/format/little_endian.hpp"
+#include "runtime/codec/format/ptz.hpp"
+#include "runtime/codec/format/zstd_frame.hpp"
 #include "runtime/codec/stream/announced_size.hpp"
 #include "runtime/codec/stream/batch_plan.hpp"
 #include "runtime/codec/stream/pipeline.hpp"
+#include "runtime/codec/stream/stream.hpp"
 #include "runtime/codec/stream/zstd_stream.hpp"
+#include "runtime/codec/threads/executor.hpp"
+#include "runtime/codec/threads/ledger.hpp"
+#include "support/result.hpp"
 
 namespace ptxkit::codec {
 namespace {

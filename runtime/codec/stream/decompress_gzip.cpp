@@ -2,14 +2,25 @@
 // at a time. Where another member ends is known only when it has been decoded, so the reader does that itself, into the
 // batch, and the worker computes its CRC.
 #include <algorithm>
+#include <string>
+#include <utility>
+#include <vector>
 
 #include <fmt/format.h>
 
+#include "runtime/codec/backend.hpp"
+#include "runtime/codec/cpu/deflate_coder.hpp"
+#include "runtime/codec/format/byte_stream.hpp"
+#include "runtime/codec/format/field_reader.hpp"
 #include "runtime/codec/format/gzip_member.hpp"
 #include "runtime/codec/format/little_endian.hpp"
 #include "runtime/codec/stream/batch_plan.hpp"
 #include "runtime/codec/stream/gzip_stream.hpp"
 #include "runtime/codec/stream/pipeline.hpp"
+#include "runtime/codec/stream/stream.hpp"
+#include "runtime/codec/threads/executor.hpp"
+#include "runtime/codec/threads/ledger.hpp"
+#include "support/result.hpp"
 
 namespace ptxkit::codec {
 namespace {

@@ -11,16 +11,23 @@
 #include <cstring>
 #include <memory>
 #include <optional>
+#include <string>
 #include <utility>
+#include <variant>
 #include <vector>
 
 #include <fmt/format.h>
 
+#include "runtime/codec/backend.hpp"
+#include "runtime/codec/format/background_hash.hpp"
+#include "runtime/codec/format/byte_stream.hpp"
+#include "runtime/codec/format/lz4_frame.hpp"
 #include "runtime/codec/format/lz4_frame_reader.hpp"
 #include "runtime/codec/stream/batch_plan.hpp"
 #include "runtime/codec/stream/pipeline.hpp"
 #include "runtime/codec/stream/stream.hpp"
-#include "support/check.hpp"
+#include "runtime/codec/threads/ledger.hpp"
+#include "support/result.hpp"
 
 namespace ptxkit::codec {
 namespace {

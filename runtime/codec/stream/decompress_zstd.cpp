@@ -6,14 +6,26 @@
 // goes on with it, as with the larger blocks of LZ4 (decompress_stream.cpp).
 #include <algorithm>
 #include <optional>
+#include <span>
+#include <string>
 #include <utility>
+#include <variant>
+#include <vector>
 
 #include <fmt/format.h>
 
+#include "runtime/codec/backend.hpp"
+#include "runtime/codec/cpu/zstd_coder.hpp"
+#include "runtime/codec/format/byte_stream.hpp"
 #include "runtime/codec/format/lz4_frame_reader.hpp"
+#include "runtime/codec/format/zstd_frame.hpp"
 #include "runtime/codec/stream/batch_plan.hpp"
 #include "runtime/codec/stream/pipeline.hpp"
+#include "runtime/codec/stream/stream.hpp"
 #include "runtime/codec/stream/zstd_stream.hpp"
+#include "runtime/codec/threads/executor.hpp"
+#include "runtime/codec/threads/ledger.hpp"
+#include "support/result.hpp"
 
 namespace ptxkit::codec {
 namespace {

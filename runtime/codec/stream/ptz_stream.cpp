@@ -1,13 +1,18 @@
 #include "runtime/codec/stream/ptz_stream.hpp"
 
 #include <algorithm>
+#include <string>
+#include <utility>
 
 #include <fmt/format.h>
 
+#include "runtime/codec/backend.hpp"
 #include "runtime/codec/blocks/block_coder.hpp"
 #include "runtime/codec/cpu/cpu_blocks.hpp"
+#include "runtime/codec/format/byte_stream.hpp"
 #include "runtime/codec/stream/batch_plan.hpp"
 #include "runtime/codec/stream/pipeline.hpp"
+#include "runtime/codec/threads/ledger.hpp"
 
 namespace ptxkit::codec {
 namespace {

@@ -1,10 +1,15 @@
 // Compresses and decompresses whole `.ptz` files on all cores, or by kernels.
 #pragma once
 
+#include <span>
+#include <vector>
+
+#include "runtime/codec/blocks/block_codec.hpp"
 #include "runtime/codec/blocks/block_coder.hpp"
 #include "runtime/codec/format/ptz.hpp"
 #include "runtime/codec/stream/stream.hpp"
 #include "runtime/codec/threads/executor.hpp"
+#include "support/result.hpp"
 
 namespace ptxkit::codec {
 

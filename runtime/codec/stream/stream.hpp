@@ -15,6 +15,7 @@
 #include "runtime/codec/format/lz4_frame.hpp"
 #include "runtime/codec/threads/ledger.hpp"
 #include "runtime/codec/threads/trace.hpp"
+#include "support/result.hpp"
 
 namespace ptxkit::codec {
 

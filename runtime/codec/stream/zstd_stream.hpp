@@ -4,8 +4,12 @@
 // same bytes. In the seekable format each range is a frame of its own, and a table of them follows.
 #pragma once
 
+#include <functional>
+#include <optional>
+
 #include "runtime/codec/cpu/zstd_coder.hpp"
 #include "runtime/codec/stream/stream.hpp"
+#include "support/result.hpp"
 
 namespace ptxkit::codec {
 

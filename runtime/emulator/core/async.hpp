@@ -2,7 +2,8 @@
 #pragma once
 
 #include <cstdint>
-#include <map>
+#include <iterator>
+#include <utility>
 #include <vector>
 
 #include "analyzer/ptx/names.hpp"

@@ -5,7 +5,7 @@
 #pragma once
 
 #include <cmath>
-#include <cstdint>
+#include <type_traits>
 
 #if defined(__x86_64__)
 #include <immintrin.h>
@@ -13,6 +13,7 @@
 #error "HostRounding knows the rounding modes of x86-64 and AArch64"
 #endif
 
+#include "analyzer/ptx/names.hpp"
 #include "runtime/emulator/core/handlers.hpp"
 #include "runtime/emulator/core/scalar.hpp"
 

@@ -5,6 +5,7 @@
 
 #include <span>
 
+#include "analyzer/ptx/names.hpp"
 #include "runtime/emulator/core/image.hpp"
 
 namespace ptxkit::ptx {

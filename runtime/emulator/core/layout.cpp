@@ -8,8 +8,14 @@
 #include <algorithm>
 #include <cstring>
 #include <set>
+#include <utility>
 
 #include <fmt/format.h>
+
+#include "analyzer/ptx/names.hpp"
+#include "runtime/emulator/core/memory.hpp"
+#include "runtime/emulator/emulator.hpp"
+#include "runtime/emulator/texture.hpp"
 
 namespace ptxkit::emulator {
 

@@ -2,8 +2,10 @@
 #pragma once
 
 #include <string>
+#include <string_view>
 #include <vector>
 
+#include "analyzer/ptx/tree.hpp"
 #include "runtime/emulator/core/image.hpp"
 
 namespace ptxkit::emulator {

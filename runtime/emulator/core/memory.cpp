@@ -4,13 +4,18 @@
 
 #include <algorithm>
 #include <bit>
+#include <cstddef>
 #include <cstring>
+#include <iterator>
 #include <map>
+#include <memory>
+#include <utility>
 
 #include <fmt/format.h>
 #include <sys/mman.h>
 
 #include "support/check.hpp"
+#include "support/saturating.hpp"
 
 namespace ptxkit::emulator {
 

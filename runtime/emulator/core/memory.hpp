@@ -8,12 +8,12 @@
 #include <deque>
 #include <map>
 #include <set>
-#include <span>
 #include <string>
 #include <vector>
 
 #include "runtime/emulator/emulator.hpp"
 #include "runtime/emulator/texture.hpp"
+#include "support/result.hpp"
 
 namespace ptxkit::emulator {
 

@@ -6,8 +6,6 @@
 
 #include <sys/mman.h>
 
-#include "support/check.hpp"
-
 namespace ptxkit::emulator {
 
 namespace {

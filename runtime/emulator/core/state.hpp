@@ -11,18 +11,31 @@
 #include <bit>
 #include <cstring>
 #include <deque>
+#include <iterator>
+#include <map>
+#include <memory>
 #include <mutex>
 #include <optional>
 #include <set>
+#include <span>
+#include <string>
 #include <tuple>
 #include <unordered_map>
+#include <utility>
+#include <vector>
 
+#include "analyzer/ptx/names.hpp"
+#include "runtime/emulator/core/async.hpp"
 #include "runtime/emulator/core/hang_search.hpp"
 #include "runtime/emulator/core/image.hpp"
+#include "runtime/emulator/core/memory.hpp"
+#include "runtime/emulator/core/order.hpp"
 #include "runtime/emulator/core/races.hpp"
 #include "runtime/emulator/core/tensor_memory.hpp"
 #include "runtime/emulator/core/warpgroup_order.hpp"
+#include "runtime/emulator/emulator.hpp"
 #include "runtime/emulator/watch.hpp"
+#include "support/result.hpp"
 
 namespace ptxkit::emulator {
 

@@ -1,16 +1,23 @@
 // Translates the syntax tree to Codes, in one pass over each function. See decode.cpp.
 #pragma once
 
+#include <iterator>
 #include <map>
 #include <set>
 #include <string>
+#include <string_view>
 #include <tuple>
+#include <utility>
 #include <vector>
 
+#include "analyzer/ptx/isa.hpp"
+#include "analyzer/ptx/tree.hpp"
 #include "analyzer/ptx/validate.hpp"
+#include "runtime/emulator/core/async.hpp"
 #include "runtime/emulator/core/handlers.hpp"
 #include "runtime/emulator/core/image.hpp"
 #include "runtime/emulator/core/layout.hpp"
+#include "runtime/emulator/core/matrix.hpp"
 
 namespace ptxkit::emulator {
 

@@ -1,10 +1,22 @@
 // Loading: parses, places and decodes a module. Implements Program.
 #include <algorithm>
+#include <cstddef>
+#include <memory>
+#include <span>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
 
 #include <fmt/format.h>
 
 #include "analyzer/ptx/diagnostic.hpp"
+#include "analyzer/ptx/tree.hpp"
+#include "runtime/emulator/core/image.hpp"
+#include "runtime/emulator/core/layout.hpp"
+#include "runtime/emulator/core/memory.hpp"
 #include "runtime/emulator/decode/decode.hpp"
+#include "support/result.hpp"
 
 namespace ptxkit::emulator {
 

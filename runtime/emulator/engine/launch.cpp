@@ -3,12 +3,31 @@
 // A worker starts CTAs in order and runs each to its end. A CTA that does not end within its budget is set aside for
 // the next one, so that CTAs that wait for each other (grid barriers, decoupled look-back) all make progress.
 #include <algorithm>
+#include <cstddef>
+#include <cstring>
+#include <iterator>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <ranges>
+#include <span>
+#include <string>
+#include <string_view>
 #include <thread>
+#include <utility>
+#include <vector>
 
 #include <fmt/format.h>
 
+#include "analyzer/ptx/tree.hpp"
 #include "runtime/emulator/core/frames.hpp"
+#include "runtime/emulator/core/image.hpp"
 #include "runtime/emulator/core/layout.hpp"
+#include "runtime/emulator/core/memory.hpp"
+#include "runtime/emulator/core/order.hpp"
+#include "runtime/emulator/core/races.hpp"
+#include "runtime/emulator/core/state.hpp"
+#include "runtime/emulator/core/tensor_memory.hpp"
 #include "runtime/emulator/engine/engine.hpp"
 #include "runtime/emulator/engine/waiting.hpp"
 #include "runtime/emulator/sanitizer/address_origins.hpp"
@@ -17,6 +36,8 @@
 #include "runtime/emulator/sanitizer/undefined_output.hpp"
 #include "runtime/emulator/sanitizer/visits.hpp"
 #include "support/guarded.hpp"
+#include "support/result.hpp"
+#include "support/saturating.hpp"
 #include "support/thread.hpp"
 
 namespace ptxkit::emulator {

@@ -2,6 +2,7 @@
 #include "analyzer/analyze/analysis.hpp"
 
 #include <algorithm>
+#include <ranges>
 
 #include <gmock/gmock.h>
 

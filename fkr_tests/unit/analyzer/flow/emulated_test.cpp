@@ -1,8 +1,20 @@
 // The value domain and the evaluator against the emulator, which shares no code with them: one instruction at a time,
 // on operands with some known bits. The result of each thread must equal the evaluator's and lie within the fact.
+#include <memory>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "analyzer/flow/bits.hpp"
+#include "analyzer/flow/domain.hpp"
+#include "analyzer/flow/evaluate.hpp"
+#include "analyzer/flow/graph.hpp"
+#include "analyzer/flow/operation.hpp"
+#include "analyzer/flow/ssa.hpp"
 #include "fkr_tests/unit/analyzer/flow/kernel.hpp"
 #include "runtime/emulator/emulator.hpp"
 

@@ -1,10 +1,12 @@
 #include "analyzer/flow/inline.hpp"
 
 #include <algorithm>
+#include <string>
 
 #include <gmock/gmock.h>
 
 #include "analyzer/ptx/diagnostic.hpp"
+#include "analyzer/ptx/names.hpp"
 
 namespace ptxkit::flow {
 namespace {

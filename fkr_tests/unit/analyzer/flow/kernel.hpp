@@ -4,8 +4,16 @@
 #include <string>
 
 #include "analyzer/flow/conditions.hpp"
+#include "analyzer/flow/domain.hpp"
+#include "analyzer/flow/dominators.hpp"
+#include "analyzer/flow/forms.hpp"
+#include "analyzer/flow/graph.hpp"
+#include "analyzer/flow/launch.hpp"
+#include "analyzer/flow/loops.hpp"
+#include "analyzer/flow/ssa.hpp"
 #include "analyzer/flow/uniformity.hpp"
 #include "analyzer/ptx/diagnostic.hpp"
+#include "analyzer/ptx/tree.hpp"
 
 namespace ptxkit::flow {
 

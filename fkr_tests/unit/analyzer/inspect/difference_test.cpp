@@ -1,9 +1,13 @@
 // Which changes of a module count as a difference.
 #include "analyzer/inspect/difference.hpp"
 
+#include <string_view>
+#include <vector>
+
 #include <gmock/gmock.h>
 
 #include "analyzer/inspect/edit_script.hpp"
+#include "analyzer/ptx/diagnostic.hpp"
 #include "fkr_tests/unit/analyzer/inspect/module.hpp"
 
 namespace ptxkit::inspect {

@@ -1,6 +1,7 @@
 // The layout of boxes and edges, and the picture of a function.
 #include "analyzer/inspect/flow_picture.hpp"
 
+#include <cstdlib>
 #include <random>
 
 #include <gmock/gmock.h>

@@ -1,7 +1,10 @@
 // Instrumented kernels keep their results, and their records state the path of each thread. The emulator runs them.
 #include "analyzer/instrument/instrument.hpp"
 
+#include <cstddef>
+#include <span>
 #include <stdexcept>
+#include <utility>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

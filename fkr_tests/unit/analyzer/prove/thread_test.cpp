@@ -2,13 +2,19 @@
 // take for the same numbers.
 #include "analyzer/prove/thread.hpp"
 
+#include <memory>
 #include <random>
+#include <span>
+#include <string_view>
 
 #include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "analyzer/flow/uniformity.hpp"
 #include "analyzer/prove/solver.hpp"
+#include "analyzer/ptx/facts.hpp"
+#include "analyzer/ptx/names.hpp"
 #include "fkr_tests/unit/analyzer/flow/kernel.hpp"
 #include "runtime/emulator/emulator.hpp"
 

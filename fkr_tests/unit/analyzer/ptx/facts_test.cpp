@@ -2,11 +2,15 @@
 #include "analyzer/ptx/facts.hpp"
 
 #include <algorithm>
+#include <ranges>
 #include <set>
+#include <string>
 
 #include <gtest/gtest.h>
 
 #include "analyzer/ptx/diagnostic.hpp"
+#include "analyzer/ptx/isa.hpp"
+#include "analyzer/ptx/validate.hpp"
 #include "fkr_tests/unit/analyzer/ptx/form_sample.hpp"
 
 namespace ptxkit::ptx {

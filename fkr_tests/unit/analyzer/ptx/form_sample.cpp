@@ -1,10 +1,16 @@
 #include "fkr_tests/unit/analyzer/ptx/form_sample.hpp"
 
 #include <algorithm>
+#include <span>
+#include <string_view>
+#include <utility>
 
 #include <fmt/format.h>
 
+#include "analyzer/ptx/diagnostic.hpp"
 #include "analyzer/ptx/levels.hpp"
+#include "analyzer/ptx/names.hpp"
+#include "analyzer/ptx/tree.hpp"
 #include "support/check.hpp"
 
 namespace ptxkit::ptx {

@@ -1,6 +1,7 @@
 // Mistakes that do not occur in the repository's files or their damaged copies, each with words of its message, and
 // similar texts that are valid.
 #include <string>
+#include <string_view>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

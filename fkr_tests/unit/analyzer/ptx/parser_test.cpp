@@ -1,8 +1,13 @@
 // The tree that the parser builds from valid PTX.
+#include <string>
+#include <string_view>
+#include <utility>
+
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include "analyzer/ptx/diagnostic.hpp"
+#include "analyzer/ptx/tree.hpp"
 
 namespace ptxkit::ptx {
 namespace {

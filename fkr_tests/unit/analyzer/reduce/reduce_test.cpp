@@ -3,6 +3,7 @@
 #include "analyzer/reduce/reduce.hpp"
 
 #include <algorithm>
+#include <vector>
 
 #include <gmock/gmock.h>
 

@@ -4,9 +4,11 @@
 #include <gmock/gmock.h>
 #include <nlohmann/json.hpp>
 
+#include "analyzer/analyze/analysis.hpp"
 #include "analyzer/analyze/identity.hpp"
 #include "analyzer/rules/table.hpp"
 #include "fkr_tests/unit/analyzer/report/sample.hpp"
+#include "support/result.hpp"
 
 namespace ptxkit::report {
 namespace {

@@ -3,7 +3,11 @@
 
 #include <gmock/gmock.h>
 
+#include "analyzer/analyze/analysis.hpp"
+#include "analyzer/ptx/diagnostic.hpp"
+#include "analyzer/ptx/tree.hpp"
 #include "fkr_tests/unit/analyzer/report/sample.hpp"
+#include "support/result.hpp"
 
 namespace ptxkit::report {
 namespace {

@@ -1,8 +1,14 @@
 // Errors in a launch file name the field; docs/analyzer.md describes the format.
 #include "analyzer/rules/engine/launch_file.hpp"
 
+#include <cstddef>
+#include <utility>
+#include <vector>
+
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+
+#include "analyzer/flow/launch.hpp"
 
 namespace ptxkit::rules {
 namespace {

@@ -1,7 +1,7 @@
 // What the tests of the C ABI share: a context, items of many sizes and contents, and a check with the library's text.
 #pragma once
 
-#include <array>
+#include <algorithm>
 #include <cstdint>
 #include <cstring>
 #include <string>

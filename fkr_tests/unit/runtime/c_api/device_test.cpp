@@ -1,13 +1,18 @@
 // Batches in device memory through libptxkit.so, on the driver whose GPU is the emulator.
-#include <numeric>
+#include <algorithm>
 #include <tuple>
+#include <utility>
+#include <vector>
 
 #include <gmock/gmock.h>
 #include <lz4.h>
 
+#include "fkr_tests/cases/corpus.hpp"
 #include "fkr_tests/cases/typed_arrays.hpp"
 #include "fkr_tests/unit/runtime/c_api/c_api.hpp"
+#include "kernels/typed/typed_format.hpp"
 #include "runtime/driver/context.hpp"
+#include "runtime/driver/driver.hpp"
 
 namespace ptxkit::testing {
 namespace {

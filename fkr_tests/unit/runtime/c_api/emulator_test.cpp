@@ -1,4 +1,8 @@
 // Emulators of the caller's: memory that stays between launches, shared by modules.
+#include <cstring>
+#include <string>
+#include <vector>
+
 #include <gmock/gmock.h>
 
 #include "fkr_tests/unit/runtime/c_api/c_api.hpp"

@@ -1,4 +1,5 @@
 // A hostile caller: every wrong argument gets a status and a text, and changes nothing.
+#include <string>
 #include <thread>
 
 #include <gmock/gmock.h>

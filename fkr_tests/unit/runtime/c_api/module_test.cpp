@@ -1,4 +1,9 @@
 // The analyzer and the emulator through libptxkit.so.
+#include <cstring>
+#include <string>
+#include <utility>
+#include <vector>
+
 #include <gmock/gmock.h>
 
 #include "fkr_tests/unit/runtime/c_api/c_api.hpp"

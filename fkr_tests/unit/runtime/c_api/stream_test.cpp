@@ -1,13 +1,17 @@
 // Streams and files through libptxkit.so.
-#include <cstdio>
+#include <algorithm>
+#include <cstdlib>
+#include <cstring>
 #include <filesystem>
 #include <fstream>
 #include <iterator>
 #include <map>
 #include <mutex>
+#include <string>
 
 #include <gmock/gmock.h>
 
+#include "fkr_tests/cases/corpus.hpp"
 #include "fkr_tests/unit/runtime/c_api/c_api.hpp"
 
 namespace ptxkit::testing {

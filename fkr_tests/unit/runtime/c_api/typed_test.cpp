@@ -1,9 +1,12 @@
 // Typed rANS in host memory through libptxkit.so: every type of element, odd sizes, every bit pattern, bad items.
+#include <vector>
+
 #include <gmock/gmock.h>
 #include <ptxkit.hpp>
 
 #include "fkr_tests/cases/typed_arrays.hpp"
 #include "fkr_tests/unit/runtime/c_api/c_api.hpp"
+#include "kernels/typed/typed_format.hpp"
 
 namespace ptxkit::testing {
 namespace {

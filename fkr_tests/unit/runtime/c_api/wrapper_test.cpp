@@ -1,9 +1,14 @@
 // ptxkit.hpp: results, owners, and the same bytes as the functions below it.
+#include <algorithm>
 #include <span>
+#include <string_view>
+#include <utility>
+#include <vector>
 
 #include <gmock/gmock.h>
 #include <ptxkit.hpp>
 
+#include "fkr_tests/cases/corpus.hpp"
 #include "fkr_tests/unit/runtime/c_api/c_api.hpp"
 
 namespace ptxkit::testing {

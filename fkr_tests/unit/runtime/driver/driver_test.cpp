@@ -1,11 +1,23 @@
 // Tests that the driver is opened, that its objects have owners, and that invalid loads and launches are refused.
+#include "runtime/driver/driver.hpp"
+
 #include <algorithm>
 #include <array>
+#include <cstddef>
+#include <string>
+#include <utility>
+#include <vector>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "fkr_tests/cases/cuda/fake_cuda.hpp"
 #include "fkr_tests/cases/cuda/fake_gpu.hpp"
+#include "kernels/abi.hpp"
+#include "kernels/images.hpp"
+#include "runtime/driver/context.hpp"
+#include "runtime/driver/error_catalogue.hpp"
+#include "runtime/driver/launch_contract.hpp"
 
 namespace ptxkit::driver {
 namespace {

@@ -1,7 +1,11 @@
 // Asynchronous copies, mbarriers, clusters: results, and each misuse beside a correct twin.
+#include <string>
+#include <vector>
+
 #include <gmock/gmock.h>
 
 #include "fkr_tests/unit/runtime/emulator/kernel.hpp"
+#include "runtime/emulator/emulator.hpp"
 
 namespace ptxkit::emulator {
 namespace {

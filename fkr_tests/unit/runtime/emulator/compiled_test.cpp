@@ -1,9 +1,17 @@
 // Code that nvcc made of ordinary CUDA, optimised and not, gives the results of the host compiler for the same
 // functions.
 #include <numeric>
+#include <span>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include <gtest/gtest.h>
 
 #include "fkr_tests/unit/runtime/emulator/compiled/functions.hpp"
 #include "fkr_tests/unit/runtime/emulator/kernel.hpp"
+#include "runtime/emulator/emulator.hpp"
 #include "support/file.hpp"
 
 namespace ptxkit::emulator {

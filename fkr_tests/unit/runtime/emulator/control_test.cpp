@@ -1,10 +1,14 @@
 // Divergence, calls, barriers, collectives, atomics: interaction of threads.
 #include <numeric>
 #include <set>
+#include <string>
+#include <string_view>
+#include <vector>
 
 #include <gmock/gmock.h>
 
 #include "fkr_tests/unit/runtime/emulator/kernel.hpp"
+#include "runtime/emulator/emulator.hpp"
 
 namespace ptxkit::emulator {
 namespace {

@@ -2,13 +2,16 @@
 // of this file.
 #include <algorithm>
 #include <atomic>
-#include <map>
+#include <cstddef>
 #include <set>
+#include <string>
+#include <vector>
 
 #include <fmt/format.h>
 #include <gmock/gmock.h>
 
 #include "fkr_tests/unit/runtime/emulator/kernel.hpp"
+#include "runtime/emulator/emulator.hpp"
 
 namespace ptxkit::emulator {
 namespace {

@@ -3,16 +3,25 @@
 #include <cstdlib>
 #include <fstream>
 #include <map>
+#include <memory>
 #include <random>
+#include <string>
+#include <string_view>
+#include <utility>
 
 #include <fmt/format.h>
+#include <gtest/gtest.h>
 
 #include "analyzer/ptx/diagnostic.hpp"
+#include "analyzer/ptx/isa.hpp"
+#include "analyzer/ptx/names.hpp"
+#include "analyzer/ptx/tree.hpp"
 #include "fkr_tests/device/form_cases.hpp"
 #include "fkr_tests/property/rewriting.hpp"
 #include "fkr_tests/unit/analyzer/ptx/form_sample.hpp"
 #include "fkr_tests/unit/runtime/emulator/kernel.hpp"
 #include "runtime/emulator/core/image.hpp"
+#include "runtime/emulator/emulator.hpp"
 
 namespace ptxkit::emulator {
 namespace {

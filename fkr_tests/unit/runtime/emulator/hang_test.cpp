@@ -1,10 +1,15 @@
 // Launches that never end are found by default, quickly and with their line; launches that end late are left alone.
 #include <chrono>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
 
 #include <fmt/format.h>
 #include <gmock/gmock.h>
 
 #include "fkr_tests/unit/runtime/emulator/kernel.hpp"
+#include "runtime/emulator/emulator.hpp"
 #include "runtime/emulator/sanitizer/counting.hpp"
 
 namespace ptxkit::emulator {

@@ -2,6 +2,7 @@
 #include <cstdlib>
 #include <fstream>
 #include <map>
+#include <string>
 
 #include <fmt/format.h>
 #include <gtest/gtest.h>

@@ -1,9 +1,13 @@
 // wmma as a whole, and the loads, stores and transposes of 8 x 8 matrices, each compared with a loop.
 #include <bit>
+#include <string>
+#include <vector>
 
 #include <fmt/format.h>
+#include <gtest/gtest.h>
 
 #include "fkr_tests/unit/runtime/emulator/kernel.hpp"
+#include "runtime/emulator/emulator.hpp"
 #include "support/half.hpp"
 
 namespace ptxkit::emulator {

@@ -1,14 +1,20 @@
 // wgmma and sparse mma: values computed by hand, and the bits of an H200 (device_tests, PTXKIT_RECORD_MATRICES).
 #include <bit>
 #include <fstream>
+#include <iterator>
 #include <map>
+#include <string>
 #include <tuple>
+#include <variant>
+#include <vector>
 
 #include <fmt/format.h>
+#include <gtest/gtest.h>
 
 #include "fkr_tests/device/form_cases.hpp"
 #include "fkr_tests/device/matrix_cases.hpp"
 #include "fkr_tests/unit/runtime/emulator/kernel.hpp"
+#include "runtime/emulator/emulator.hpp"
 #include "support/half.hpp"
 
 namespace ptxkit::emulator {

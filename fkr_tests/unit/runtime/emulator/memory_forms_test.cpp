@@ -3,12 +3,17 @@
 #include <cstdlib>
 #include <fstream>
 #include <map>
+#include <string>
+#include <string_view>
+#include <vector>
 
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include "analyzer/ptx/diagnostic.hpp"
 #include "analyzer/ptx/isa.hpp"
+#include "analyzer/ptx/names.hpp"
+#include "analyzer/ptx/tree.hpp"
 #include "fkr_tests/device/form_cases.hpp"
 #include "fkr_tests/device/image_cases.hpp"
 #include "fkr_tests/device/matrix_cases.hpp"

@@ -4,10 +4,16 @@
 #include <bit>
 #include <cmath>
 #include <functional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
 
 #include <fmt/format.h>
+#include <gtest/gtest.h>
 
 #include "fkr_tests/unit/runtime/emulator/kernel.hpp"
+#include "runtime/emulator/emulator.hpp"
 #include "support/half.hpp"
 
 namespace ptxkit::emulator {

@@ -1,10 +1,16 @@
 // Correct kernels, written as libraries write them, run clean with every check and in every schedule.
 #include <bit>
-#include <cmath>
 #include <functional>
 #include <numeric>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include <gtest/gtest.h>
 
 #include "fkr_tests/unit/runtime/emulator/kernel.hpp"
+#include "runtime/emulator/emulator.hpp"
 #include "support/file.hpp"
 
 namespace ptxkit::emulator {

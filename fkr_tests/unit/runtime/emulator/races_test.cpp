@@ -1,9 +1,14 @@
 // Races in global and shared memory: each kernel lacks one synchronisation, and its clean twin has it.
 #include <algorithm>
+#include <string>
+#include <utility>
+#include <vector>
 
 #include <fmt/format.h>
+#include <gtest/gtest.h>
 
 #include "fkr_tests/unit/runtime/emulator/kernel.hpp"
+#include "runtime/emulator/emulator.hpp"
 
 namespace ptxkit::emulator {
 namespace {

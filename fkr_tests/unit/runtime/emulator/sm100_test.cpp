@@ -3,10 +3,15 @@
 #include <algorithm>
 #include <bit>
 #include <cmath>
+#include <iterator>
+#include <string>
+#include <utility>
+#include <vector>
 
 #include <gmock/gmock.h>
 
 #include "fkr_tests/unit/runtime/emulator/kernel.hpp"
+#include "runtime/emulator/emulator.hpp"
 
 namespace ptxkit::emulator {
 namespace {

@@ -1,7 +1,12 @@
 // The values of special registers in a launch. PTX ISA 9.0, chapter 10.
+#include <string>
+#include <vector>
+
 #include <fmt/format.h>
+#include <gtest/gtest.h>
 
 #include "fkr_tests/unit/runtime/emulator/kernel.hpp"
+#include "runtime/emulator/emulator.hpp"
 
 namespace ptxkit::emulator {
 namespace {

@@ -3,11 +3,15 @@
 // in CUTLASS's canonical layouts (make_umma_desc).
 #include <bit>
 #include <random>
+#include <string>
+#include <vector>
 
 #include <gmock/gmock.h>
 
+#include "fkr_tests/unit/runtime/emulator/kernel.hpp"
 #include "fkr_tests/unit/runtime/emulator/tcgen05_kernel.hpp"
 #include "fkr_tests/unit/runtime/emulator/tcgen05_operands.hpp"
+#include "runtime/emulator/emulator.hpp"
 
 namespace ptxkit::emulator {
 namespace {

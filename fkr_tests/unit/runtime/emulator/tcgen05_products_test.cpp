@@ -2,15 +2,22 @@
 // layouts of PTX ISA 9.0, 9.7.16.10.5 to 9.7.16.10.8 (A to G, as CUTLASS spells out the figures), element by element
 // from the side of the matrix; D is read the same way.
 #include <algorithm>
+#include <array>
+#include <bit>
 #include <cmath>
 #include <functional>
 #include <random>
+#include <string>
 #include <tuple>
+#include <variant>
+#include <vector>
 
 #include <gmock/gmock.h>
 
+#include "fkr_tests/unit/runtime/emulator/kernel.hpp"
 #include "fkr_tests/unit/runtime/emulator/tcgen05_kernel.hpp"
 #include "fkr_tests/unit/runtime/emulator/tcgen05_operands.hpp"
+#include "runtime/emulator/emulator.hpp"
 
 namespace ptxkit::emulator {
 namespace {

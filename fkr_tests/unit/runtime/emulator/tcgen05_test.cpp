@@ -3,13 +3,18 @@
 #include <algorithm>
 #include <bit>
 #include <functional>
+#include <iterator>
 #include <random>
+#include <string>
+#include <utility>
+#include <vector>
 
 #include <fmt/format.h>
 #include <gmock/gmock.h>
 
 #include "fkr_tests/unit/runtime/emulator/kernel.hpp"
 #include "fkr_tests/unit/runtime/emulator/tcgen05_operands.hpp"
+#include "runtime/emulator/emulator.hpp"
 #include "support/half.hpp"
 
 namespace ptxkit::emulator {

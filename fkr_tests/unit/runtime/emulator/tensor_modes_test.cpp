@@ -1,17 +1,22 @@
 // Tensor copies by im2col and by rows, element strides, fills, and maps that a kernel changes: each compared with a
 // loop over the tensor written from the ISA's text (PTX ISA 9.0, 5.5).
-#include <bit>
+#include <array>
 #include <fstream>
-#include <functional>
 #include <map>
 #include <numeric>
+#include <span>
+#include <string>
+#include <utility>
+#include <vector>
 
 #include <fmt/format.h>
 #include <gmock/gmock.h>
 
+#include "analyzer/ptx/names.hpp"
 #include "fkr_tests/device/form_cases.hpp"
 #include "fkr_tests/device/tensor_cases.hpp"
 #include "fkr_tests/unit/runtime/emulator/kernel.hpp"
+#include "runtime/emulator/emulator.hpp"
 #include "runtime/emulator/tensor_map.hpp"
 
 namespace ptxkit::emulator {

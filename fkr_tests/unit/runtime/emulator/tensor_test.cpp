@@ -2,11 +2,17 @@
 #include <array>
 #include <cstring>
 #include <numeric>
+#include <span>
+#include <string>
 #include <tuple>
+#include <utility>
+#include <vector>
 
 #include <gmock/gmock.h>
 
+#include "analyzer/ptx/names.hpp"
 #include "fkr_tests/unit/runtime/emulator/kernel.hpp"
+#include "runtime/emulator/emulator.hpp"
 #include "runtime/emulator/tensor_map.hpp"
 
 namespace ptxkit::emulator {

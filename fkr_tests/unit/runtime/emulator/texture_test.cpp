@@ -1,15 +1,25 @@
 // Textures and surfaces: 55 configurations, equal to the bits of an H200 (fkr_tests/device/textures_h200.txt; FKR:
 // falsification kernel regression), values computed by hand, and every fault.
+#include "runtime/emulator/texture.hpp"
+
 #include <bit>
+#include <cstddef>
 #include <fstream>
 #include <map>
+#include <span>
 #include <sstream>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
 
 #include <fmt/format.h>
+#include <gtest/gtest.h>
 
 #include "fkr_tests/device/form_cases.hpp"
 #include "fkr_tests/unit/runtime/emulator/kernel.hpp"
 #include "fkr_tests/unit/runtime/emulator/texture_programs.hpp"
+#include "runtime/emulator/emulator.hpp"
 
 namespace ptxkit::emulator {
 namespace {

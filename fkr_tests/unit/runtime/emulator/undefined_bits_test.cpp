@@ -1,10 +1,14 @@
 // The undefined bits of results, for each instruction: one bit too many would blame correct programs, one too few would
 // miss a fault. The expected masks are derived by hand from the semantics of each instruction.
 #include <bit>
+#include <string>
+#include <vector>
 
 #include <fmt/format.h>
+#include <gtest/gtest.h>
 
 #include "fkr_tests/unit/runtime/emulator/kernel.hpp"
+#include "runtime/emulator/emulator.hpp"
 
 namespace ptxkit::emulator {
 namespace {

@@ -1,8 +1,15 @@
 // Outputs that hold undefined bits, planted in the ways in which they occur, and stores that must not be blamed.
+#include <iterator>
+#include <span>
+#include <string>
+#include <utility>
+#include <vector>
+
 #include <fmt/format.h>
 #include <gmock/gmock.h>
 
 #include "fkr_tests/unit/runtime/emulator/kernel.hpp"
+#include "runtime/emulator/emulator.hpp"
 
 namespace ptxkit::emulator {
 namespace {

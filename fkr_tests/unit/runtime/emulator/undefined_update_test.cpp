@@ -1,11 +1,12 @@
 // The undefined bits of an updated element, compared with every value that they could have had.
 #include "runtime/emulator/sanitizer/undefined_update.hpp"
 
-#include <bit>
 #include <initializer_list>
 #include <random>
 
 #include <gtest/gtest.h>
+
+#include "runtime/emulator/core/update.hpp"
 
 namespace ptxkit::emulator {
 namespace {

@@ -1,13 +1,24 @@
 // Tests of generated launches: the values of scalars and buffers.
+#include "runtime/launch/generated_launch.hpp"
+
 #include <algorithm>
+#include <cstddef>
 #include <cstring>
+#include <iterator>
 #include <map>
 #include <set>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "analyzer/flow/launch.hpp"
 #include "analyzer/ptx/diagnostic.hpp"
+#include "analyzer/ptx/tree.hpp"
+#include "runtime/emulator/emulator.hpp"
 #include "runtime/launch/generated_bytes.hpp"
 #include "runtime/launch/generated_scalars.hpp"
 #include "runtime/launch/sized_launch.hpp"

@@ -1,9 +1,12 @@
 // Tests of what runs on the emulator become findings: by what was made up, and by what the launch facts give.
 #include "runtime/launch/observe.hpp"
 
+#include <string_view>
+
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "analyzer/flow/launch.hpp"
 #include "analyzer/ptx/diagnostic.hpp"
 #include "runtime/launch/made_launch.hpp"
 

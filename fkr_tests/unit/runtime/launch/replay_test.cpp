@@ -1,9 +1,13 @@
 // Tests of findings replayed on generated launches, with a witness that is right, wrong, or not reached.
 #include "runtime/launch/replay.hpp"
 
+#include <string>
+#include <utility>
+
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "analyzer/flow/launch.hpp"
 #include "analyzer/ptx/diagnostic.hpp"
 
 namespace ptxkit {

@@ -1,6 +1,10 @@
 // DeviceBatches on the fake driver, which shows what is called, and on the driver that emulates the kernels.
 #include "runtime/library/device_batches.hpp"
 
+#include <functional>
+#include <map>
+#include <optional>
+#include <set>
 #include <tuple>
 
 #include <gmock/gmock.h>
@@ -8,6 +12,9 @@
 
 #include "fkr_tests/cases/cuda/fake_gpu.hpp"
 #include "fkr_tests/cases/device_batches.hpp"
+#include "kernels/abi.hpp"
+#include "runtime/driver/context.hpp"
+#include "runtime/driver/driver.hpp"
 #include "runtime/driver/graph.hpp"
 #include "runtime/library/batch_launches.hpp"
 

@@ -1,13 +1,19 @@
 // What is behind the contexts of the C ABI, on the fake driver: settings have their effect, errors say what to do,
 // several objects coexist.
+#include <algorithm>
 #include <atomic>
 #include <cstdlib>
 #include <limits>
-#include <map>
+#include <memory>
 #include <new>
+#include <span>
 #include <stdexcept>
+#include <stop_token>
+#include <string>
+#include <string_view>
 #include <thread>
-#include <tuple>
+#include <utility>
+#include <vector>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -16,8 +22,14 @@
 #include "fkr_tests/cases/cuda/fake_gpu.hpp"
 #include "fkr_tests/cases/no_threads.hpp"
 #include "kernels/lz4/lz4_compress_reference.hpp"
+#include "runtime/codec/backend.hpp"
+#include "runtime/codec/format/byte_stream.hpp"
+#include "runtime/codec/format/lz4_frame.hpp"
+#include "runtime/codec/stream/stream.hpp"
+#include "runtime/codec/threads/ledger.hpp"
 #include "runtime/library/lz4.hpp"
 #include "runtime/library/stored_item.hpp"
+#include "support/result.hpp"
 
 namespace ptxkit::library {
 namespace {

@@ -2,8 +2,19 @@
 // lanes of an instruction access one object, so the bounds check costs two comparisons for each lane.
 #include "runtime/emulator/instructions/memory/access.hpp"
 
+#include <array>
+#include <bit>
+#include <cstring>
+#include <mutex>
+#include <string>
+#include <string_view>
+#include <type_traits>
+
 #include <fmt/format.h>
 
+#include "runtime/emulator/core/async.hpp"
+#include "runtime/emulator/core/order.hpp"
+#include "runtime/emulator/core/races.hpp"
 #include "runtime/emulator/sanitizer/hang.hpp"
 #include "runtime/emulator/sanitizer/read_only_uses.hpp"
 #include "runtime/emulator/sanitizer/undefined_output.hpp"

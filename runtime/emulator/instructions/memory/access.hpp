@@ -2,8 +2,13 @@
 #pragma once
 
 #include <algorithm>
+#include <ranges>
+#include <vector>
 
 #include "analyzer/ptx/access_kind.hpp"
+#include "analyzer/ptx/names.hpp"
+#include "runtime/emulator/core/image.hpp"
+#include "runtime/emulator/core/memory.hpp"
 #include "runtime/emulator/core/state.hpp"
 
 namespace ptxkit::emulator {

@@ -5,15 +5,22 @@
 #include <map>
 #include <numeric>
 #include <set>
+#include <string_view>
+#include <utility>
 
 #include <gmock/gmock.h>
 
 #include "fkr_tests/cases/block_cases.hpp"
+#include "fkr_tests/cases/corpus.hpp"
+#include "fkr_tests/cases/ptz_codecs.hpp"
 #include "fkr_tests/cases/recording_machine.hpp"
 #include "kernels/bwt/abi.hpp"
 #include "kernels/images.hpp"
 #include "kernels/lz77/abi.hpp"
+#include "runtime/codec/backend.hpp"
 #include "runtime/codec/device/emulator_machine.hpp"
+#include "runtime/codec/format/byte_stream.hpp"
+#include "runtime/codec/threads/executor.hpp"
 
 namespace ptxkit::codec {
 namespace {

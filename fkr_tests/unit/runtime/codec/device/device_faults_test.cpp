@@ -1,21 +1,37 @@
 // Tests the path to a GPU on the fake driver: a failure at every driver call that a run makes, a slow device, a limited
 // device budget, and the policy that decides whether the GPU is used.
 #include <algorithm>
-#include <cmath>
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
+#include <iterator>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
 
 #include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include "fkr_tests/cases/corpus.hpp"
+#include "fkr_tests/cases/cuda/fake_cuda.hpp"
+#include "fkr_tests/cases/cuda/fake_gpu.hpp"
 #include "fkr_tests/cases/fake_backend.hpp"
 #include "fkr_tests/cases/frames.hpp"
+#include "runtime/codec/backend.hpp"
+#include "runtime/codec/format/byte_stream.hpp"
+#include "runtime/codec/format/lz4_frame.hpp"
 #include "runtime/codec/policy/calibrate.hpp"
 #include "runtime/codec/policy/choosing_backend.hpp"
+#include "runtime/codec/policy/policy.hpp"
 #include "runtime/codec/select_backend.hpp"
+#include "runtime/codec/stream/stream.hpp"
+#include "runtime/codec/threads/executor.hpp"
+#include "runtime/driver/error_catalogue.hpp"
+#include "support/result.hpp"
 
 namespace ptxkit::codec {
 namespace {

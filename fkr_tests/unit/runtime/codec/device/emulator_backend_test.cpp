@@ -1,5 +1,11 @@
 // Runs the kernels' PTX through the batch API: the emulator backend writes the same bytes as the cpu backend's
 // reproducible encoder, and a fault in a kernel becomes an error that tells what happened and where.
+#include <memory>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -7,7 +13,10 @@
 #include "fkr_tests/cases/frames.hpp"
 #include "fkr_tests/cases/recording_machine.hpp"
 #include "kernels/images.hpp"
+#include "runtime/codec/backend.hpp"
 #include "runtime/codec/device/emulator_machine.hpp"
+#include "runtime/codec/device/kernel_backend.hpp"
+#include "runtime/codec/device/machine.hpp"
 #include "runtime/codec/select_backend.hpp"
 #include "runtime/codec/threads/executor.hpp"
 

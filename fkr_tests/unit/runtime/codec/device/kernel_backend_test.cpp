@@ -2,23 +2,41 @@
 // no allocation in steady state, and reports or survives every injected failure.
 #include "runtime/codec/device/kernel_backend.hpp"
 
+#include <algorithm>
 #include <atomic>
 #include <chrono>
 #include <cstring>
 #include <future>
 #include <random>
 #include <set>
+#include <span>
+#include <string>
+#include <string_view>
 #include <thread>
 #include <tuple>
+#include <utility>
+#include <vector>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include "fkr_tests/cases/corpus.hpp"
+#include "fkr_tests/cases/cuda/fake_cuda.hpp"
+#include "fkr_tests/cases/cuda/fake_gpu.hpp"
 #include "fkr_tests/cases/fake_backend.hpp"
 #include "fkr_tests/cases/frames.hpp"
+#include "kernels/abi.hpp"
 #include "runtime/codec/device/cuda_machine.hpp"
+#include "runtime/codec/device/machine.hpp"
+#include "runtime/codec/format/byte_stream.hpp"
+#include "runtime/codec/format/lz4_frame.hpp"
 #include "runtime/codec/select_backend.hpp"
+#include "runtime/codec/threads/executor.hpp"
+#include "runtime/driver/context.hpp"
+#include "runtime/driver/driver.hpp"
+#include "runtime/driver/error_catalogue.hpp"
+#include "runtime/driver/launch_contract.hpp"
+#include "support/result.hpp"
 
 namespace ptxkit::codec {
 namespace {

@@ -3,24 +3,44 @@
 #include <algorithm>
 #include <chrono>
 #include <filesystem>
+#include <map>
+#include <mutex>
 #include <numeric>
+#include <optional>
 #include <set>
+#include <string>
 #include <tuple>
+#include <utility>
+#include <vector>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <unistd.h>
 
 #include "fkr_tests/cases/corpus.hpp"
+#include "fkr_tests/cases/cuda/fake_cuda.hpp"
 #include "fkr_tests/cases/cuda/fake_gpu.hpp"
 #include "fkr_tests/cases/ptz_codecs.hpp"
 #include "fkr_tests/cases/stopping_sink.hpp"
 #include "kernels/images.hpp"
+#include "runtime/codec/backend.hpp"
+#include "runtime/codec/blocks/block_codec.hpp"
+#include "runtime/codec/blocks/block_coder.hpp"
 #include "runtime/codec/device/cuda_machine.hpp"
+#include "runtime/codec/device/machine.hpp"
+#include "runtime/codec/format/byte_stream.hpp"
+#include "runtime/codec/format/codecs.hpp"
 #include "runtime/codec/policy/block_rates.hpp"
 #include "runtime/codec/select_backend.hpp"
 #include "runtime/codec/stream/ptz_stream.hpp"
+#include "runtime/codec/stream/stream.hpp"
+#include "runtime/codec/threads/executor.hpp"
+#include "runtime/codec/threads/ledger.hpp"
 #include "runtime/codec/threads/trace.hpp"
+#include "runtime/driver/context.hpp"
+#include "runtime/driver/driver.hpp"
+#include "runtime/driver/error_catalogue.hpp"
+#include "support/result.hpp"
 
 namespace ptxkit::codec {
 namespace {

@@ -3,19 +3,29 @@
 //
 // Thread timing is not deterministic: hold() makes the other devices wait where a test needs a certain device to get
 // work.
+#include <algorithm>
 #include <chrono>
 #include <condition_variable>
+#include <functional>
 #include <map>
+#include <memory>
 #include <mutex>
 #include <numeric>
+#include <string>
+#include <utility>
+#include <vector>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include "fkr_tests/cases/corpus.hpp"
+#include "fkr_tests/cases/cuda/fake_cuda.hpp"
+#include "fkr_tests/cases/cuda/fake_gpu.hpp"
 #include "fkr_tests/cases/fake_backend.hpp"
 #include "fkr_tests/cases/frames.hpp"
+#include "runtime/codec/backend.hpp"
 #include "runtime/codec/select_backend.hpp"
+#include "runtime/codec/threads/executor.hpp"
 
 namespace ptxkit::codec {
 namespace {

@@ -1,11 +1,20 @@
 // Tests frames byte by byte: output of `lz4` 1.9.4 is read and written identically, and every malformed stream is an
 // error with its position, the expected and the found value.
+#include "runtime/codec/format/lz4_frame.hpp"
+
+#include <string>
+#include <variant>
+#include <vector>
+
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "runtime/codec/backend.hpp"
+#include "runtime/codec/format/byte_stream.hpp"
 #include "runtime/codec/format/lz4_frame_reader.hpp"
 #include "runtime/codec/stream/stream.hpp"
 #include "runtime/codec/threads/executor.hpp"
+#include "support/result.hpp"
 
 namespace ptxkit::format {
 namespace {

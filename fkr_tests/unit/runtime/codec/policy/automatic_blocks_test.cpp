@@ -2,15 +2,26 @@
 // over, a slower one is left alone, and what was measured is kept.
 #include "runtime/codec/policy/automatic_blocks.hpp"
 
+#include <algorithm>
+#include <atomic>
 #include <chrono>
 #include <filesystem>
 #include <fstream>
 #include <future>
+#include <iterator>
+#include <mutex>
+#include <span>
 #include <thread>
+#include <utility>
+#include <vector>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <unistd.h>
+
+#include "runtime/codec/format/codecs.hpp"
+#include "runtime/codec/policy/block_rates.hpp"
+#include "support/result.hpp"
 
 namespace ptxkit::codec {
 namespace {

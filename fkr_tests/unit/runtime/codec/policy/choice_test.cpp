@@ -4,8 +4,6 @@
 #include "runtime/codec/policy/choice.hpp"
 
 #include <algorithm>
-#include <functional>
-#include <random>
 #include <thread>
 
 #include <gtest/gtest.h>

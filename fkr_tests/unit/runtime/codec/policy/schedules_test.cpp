@@ -3,16 +3,27 @@
 #include <atomic>
 #include <barrier>
 #include <chrono>
+#include <memory>
 #include <random>
+#include <span>
+#include <string>
+#include <string_view>
 #include <thread>
+#include <utility>
 #include <vector>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "runtime/codec/backend.hpp"
+#include "runtime/codec/blocks/block_coder.hpp"
+#include "runtime/codec/format/byte_stream.hpp"
+#include "runtime/codec/format/codecs.hpp"
 #include "runtime/codec/policy/scheduled_backend.hpp"
 #include "runtime/codec/policy/scheduled_blocks.hpp"
+#include "runtime/codec/policy/shared_work.hpp"
 #include "runtime/codec/threads/work_ranges.hpp"
+#include "support/result.hpp"
 
 namespace ptxkit::codec {
 namespace {

@@ -1,11 +1,19 @@
 // Property tests with generated streams: any bytes survive any frame shape; damage to a checksummed stream is detected;
 // nothing crashes on noise.
+#include <memory>
+#include <string>
+#include <vector>
+
 #include <gtest/gtest.h>
 #include <rapidcheck.h>
 
 #include "fkr_tests/cases/corpus.hpp"
+#include "runtime/codec/backend.hpp"
+#include "runtime/codec/format/byte_stream.hpp"
+#include "runtime/codec/format/lz4_frame.hpp"
 #include "runtime/codec/stream/stream.hpp"
 #include "runtime/codec/threads/executor.hpp"
+#include "support/result.hpp"
 
 namespace ptxkit::codec {
 namespace {

@@ -1,18 +1,31 @@
 // Tests the batch API on the cpu backend, streams, the thread pool, the order of errors in the pipeline, and the
 // fallback.
+#include <algorithm>
 #include <atomic>
-#include <numeric>
+#include <memory>
+#include <span>
+#include <string>
+#include <string_view>
 #include <tuple>
+#include <utility>
+#include <vector>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include "fkr_tests/cases/corpus.hpp"
+#include "runtime/codec/backend.hpp"
+#include "runtime/codec/format/byte_stream.hpp"
+#include "runtime/codec/format/lz4_frame.hpp"
 #include "runtime/codec/format/lz4_frame_reader.hpp"
+#include "runtime/codec/policy/scheduled_backend.hpp"
+#include "runtime/codec/policy/shared_work.hpp"
 #include "runtime/codec/select_backend.hpp"
 #include "runtime/codec/stream/pipeline.hpp"
 #include "runtime/codec/stream/stream.hpp"
 #include "runtime/codec/threads/executor.hpp"
+#include "runtime/codec/threads/ledger.hpp"
+#include "support/result.hpp"
 
 namespace ptxkit::codec {
 namespace {

@@ -1,6 +1,13 @@
 // Tests gzip streams and deflate items beside zlib: what we write it reads, what it writes we read, and of damaged
 // bytes both say the same.
+#include <algorithm>
 #include <array>
+#include <iterator>
+#include <optional>
+#include <random>
+#include <span>
+#include <utility>
+#include <vector>
 
 #include <fmt/format.h>
 #include <gmock/gmock.h>
@@ -8,8 +15,15 @@
 #include <zlib.h>
 
 #include "fkr_tests/cases/corpus.hpp"
+#include "runtime/codec/backend.hpp"
+#include "runtime/codec/cpu/coder_item.hpp"
+#include "runtime/codec/cpu/deflate_coder.hpp"
+#include "runtime/codec/format/byte_stream.hpp"
 #include "runtime/codec/format/gzip_member.hpp"
 #include "runtime/codec/stream/gzip_stream.hpp"
+#include "runtime/codec/threads/executor.hpp"
+#include "runtime/codec/threads/ledger.hpp"
+#include "support/result.hpp"
 
 namespace ptxkit::codec {
 namespace {

@@ -1,7 +1,9 @@
 // Measures the memory of `.ptz` at the allocator: coders stay within their declared sizes, streams within their budget.
+#include <algorithm>
 #include <atomic>
 #include <cstdlib>
 #include <new>
+#include <vector>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -12,7 +14,13 @@
 #include "fkr_tests/cases/ptz_codecs.hpp"
 #include "fkr_tests/cases/stopping_sink.hpp"
 #include "runtime/codec/blocks/block_codec.hpp"
+#include "runtime/codec/format/byte_stream.hpp"
+#include "runtime/codec/format/codecs.hpp"
+#include "runtime/codec/format/ptz.hpp"
 #include "runtime/codec/stream/ptz_stream.hpp"
+#include "runtime/codec/threads/executor.hpp"
+#include "runtime/codec/threads/ledger.hpp"
+#include "support/result.hpp"
 
 namespace {
 

@@ -2,9 +2,12 @@
 // readable.
 #include "runtime/codec/format/ptz.hpp"
 
+#include <algorithm>
 #include <cstdio>
 #include <map>
+#include <random>
 #include <set>
+#include <string_view>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -14,6 +17,7 @@
 #include "fkr_tests/cases/ptz_codecs.hpp"
 #include "runtime/codec/blocks/block_codec.hpp"
 #include "runtime/codec/stream/ptz_stream.hpp"
+#include "runtime/codec/threads/executor.hpp"
 
 namespace ptxkit::codec {
 namespace {

@@ -1,16 +1,28 @@
 // Tests streams under a memory budget: reservations stay below it for any length, a stream that does not fit is an
 // error, and a cancelled or failed stream gives everything back.
+#include <algorithm>
 #include <atomic>
+#include <chrono>
+#include <memory>
 #include <random>
+#include <stop_token>
+#include <string>
 #include <thread>
+#include <utility>
+#include <vector>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include "fkr_tests/cases/generated_source.hpp"
 #include "fkr_tests/cases/stopping_sink.hpp"
+#include "runtime/codec/backend.hpp"
+#include "runtime/codec/format/byte_stream.hpp"
+#include "runtime/codec/format/lz4_frame.hpp"
 #include "runtime/codec/stream/stream.hpp"
 #include "runtime/codec/threads/executor.hpp"
+#include "runtime/codec/threads/ledger.hpp"
+#include "support/result.hpp"
 
 namespace ptxkit::codec {
 namespace {

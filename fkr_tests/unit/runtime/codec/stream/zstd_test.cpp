@@ -1,12 +1,25 @@
 // Tests Zstandard streams beside libzstd: what we write it reads, what it writes we read, and of damaged bytes both say
 // the same.
+#include <algorithm>
 #include <array>
+#include <memory>
+#include <optional>
+#include <random>
+#include <string>
+#include <variant>
+#include <vector>
 
 #include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "runtime/codec/cpu/zstd_coder.hpp"
+#include "runtime/codec/format/byte_stream.hpp"
+#include "runtime/codec/format/zstd_frame.hpp"
 #include "runtime/codec/stream/zstd_stream.hpp"
+#include "runtime/codec/threads/executor.hpp"
+#include "runtime/codec/threads/ledger.hpp"
+#include "support/result.hpp"
 
 #define ZSTD_STATIC_LINKING_ONLY
 #include <zstd.h>

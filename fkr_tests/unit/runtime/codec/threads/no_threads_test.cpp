@@ -3,21 +3,33 @@
 #include "fkr_tests/cases/no_threads.hpp"
 
 #include <atomic>
+#include <memory>
 #include <new>
 #include <numeric>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include "fkr_tests/cases/corpus.hpp"
 #include "fkr_tests/cases/frames.hpp"
+#include "runtime/codec/backend.hpp"
 #include "runtime/codec/format/background_hash.hpp"
+#include "runtime/codec/format/byte_stream.hpp"
+#include "runtime/codec/format/codecs.hpp"
+#include "runtime/codec/format/lz4_frame.hpp"
 #include "runtime/codec/policy/scheduled_backend.hpp"
+#include "runtime/codec/policy/shared_work.hpp"
 #include "runtime/codec/policy/spread_backend.hpp"
 #include "runtime/codec/stream/pipeline.hpp"
 #include "runtime/codec/stream/ptz_stream.hpp"
 #include "runtime/codec/threads/executor.hpp"
+#include "runtime/codec/threads/ledger.hpp"
 #include "runtime/codec/threads/reclaimer.hpp"
+#include "support/result.hpp"
 
 namespace ptxkit::codec {
 namespace {
