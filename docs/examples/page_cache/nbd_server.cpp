@@ -20,7 +20,6 @@
 #include <sys/stat.h>
 #include <sys/un.h>
 
-#include "docs/examples/page_cache/page_cache.hpp"
 #include "page_journal.hpp"
 
 namespace {
