@@ -10,6 +10,7 @@
 //   //   local_mem: 8192,
 //   //   note: "one warp a page"
 //   // }
+// `lengths[]` is what lies behind the addresses that are in the array `lengths`, of all items together.
 #pragma once
 
 #include <cstdint>

@@ -22,6 +22,7 @@
 #include "kernels/lz77/abi.hpp"
 #include "runtime/codec/backend.hpp"
 #include "runtime/codec/device/kernel_backend.hpp"
+#include "runtime/codec/device/kernel_call.hpp"
 #include "runtime/codec/device/machine.hpp"
 #include "runtime/codec/format/byte_stream.hpp"
 #include "runtime/driver/launch_contract.hpp"
@@ -37,7 +38,8 @@ struct RecordedLaunch {
   unsigned arrangement = 0;  // equal for launches between two arrangements of a queue
   struct Argument {
     uint64_t value;
-    std::optional<size_t> region;  // the region to which it points
+    std::optional<size_t> region;   // the region to which it points
+    std::optional<size_t> reached;  // the region whose addresses are in that array
   };
   std::vector<Argument> arguments = {};
 };
@@ -85,8 +87,9 @@ class RecordingMachine : public codec::Machine {
     RecordedLaunch launch{std::string(kernel), regions_[queue],  grid_blocks,
                           block_threads,       chain_of_[queue], arrangement_of_[queue]};
     for (const driver::LaunchArgument& argument : arguments) {
-      launch.arguments.push_back({argument.value, region_at(queue, argument)});
+      launch.arguments.push_back({argument.value, region_at(queue, argument.type, argument.value), {}});
     }
+    record_reached(queue, launch);
     launches_.push_back(std::move(launch));
     return machine_->launch(queue, kernel, grid_blocks, block_threads, arguments);
   }
@@ -105,13 +108,28 @@ class RecordingMachine : public codec::Machine {
   std::vector<RecordedLaunch>& launches_;
   std::vector<std::vector<size_t>> regions_;
   // An empty region begins where the next one does.
-  std::optional<size_t> region_at(unsigned queue, const driver::LaunchArgument& argument) {
+  std::optional<size_t> region_at(unsigned queue, kernels::ParameterType type, uint64_t value) {
     std::optional<size_t> found;
     for (size_t i = 0; i < regions_[queue].size(); ++i) {
-      const bool is_it = argument.type == kernels::ParameterType::pointer && address(queue, i) == argument.value;
+      const bool is_it = type == kernels::ParameterType::pointer && address(queue, i) == value;
       if (is_it && (!found || regions_[queue][*found] == 0)) found = i;
     }
     return found;
+  }
+
+  // The first item of an array of addresses is at the beginning of the region.
+  void record_reached(unsigned queue, RecordedLaunch& launch) {
+    const auto image = machine_->image(launch.kernel);
+    if (!image) return;
+    const auto cost = kernels::parse_kernel_cost((*image)->ptx);
+    if (!cost) return;
+    for (size_t i = 0; i < launch.arguments.size() && i < (*image)->parameters.size(); ++i) {
+      const bool is_array = cost->find_buffer(std::string((*image)->parameters[i].name) + "[]") != nullptr;
+      RecordedLaunch::Argument& argument = launch.arguments[i];
+      if (!is_array || !argument.region) continue;
+      const uint64_t first = *codec::host_array<uint64_t>(*machine_, queue, *argument.region);
+      argument.reached = region_at(queue, kernels::ParameterType::pointer, first);
+    }
   }
 
   std::vector<unsigned> arrangement_of_, chain_of_;
@@ -170,6 +188,8 @@ class NamedLaunch {
       size.input_bytes = size.item_count * *stride_16 * kernels::kStrideUnitBytes;
     } else if (item_bytes) {
       size.input_bytes = size.item_count * *item_bytes;
+    } else if (const auto most_bytes = number("max_input_bytes")) {
+      size.input_bytes = size.item_count * *most_bytes;
     } else {
       size.input_bytes = smallest_declared_as("N");
     }
@@ -190,6 +210,12 @@ class NamedLaunch {
       const auto bytes = buffer->bytes.evaluate(launched);
       ASSERT_TRUE(bytes) << launch_.kernel << ": " << bytes.error().message();
       use(*launch_.arguments[i].region, *bytes, name);
+      const kernels::CostBuffer* const behind = cost_.find_buffer(std::string(name) + "[]");
+      if (behind == nullptr) continue;
+      ASSERT_TRUE(launch_.arguments[i].reached) << name << " of " << launch_.kernel << " has addresses of no region";
+      const auto bytes_behind = behind->bytes.evaluate(launched);
+      ASSERT_TRUE(bytes_behind) << launch_.kernel << ": " << bytes_behind.error().message();
+      use(*launch_.arguments[i].reached, *bytes_behind, behind->name);
     }
   }
 
@@ -205,10 +231,14 @@ class NamedLaunch {
   uint64_t smallest_declared_as(std::string_view text) const {
     std::optional<uint64_t> smallest;
     for (size_t i = 0; i < image_.parameters.size(); ++i) {
-      const kernels::CostBuffer* const buffer = cost_.find_buffer(image_.parameters[i].name);
-      if (buffer == nullptr || buffer->bytes.text() != text || !launch_.arguments[i].region) continue;
-      const size_t bytes = launch_.region_bytes[*launch_.arguments[i].region];
-      smallest = std::min<uint64_t>(smallest.value_or(bytes), bytes);
+      const RecordedLaunch::Argument& argument = launch_.arguments[i];
+      for (const auto& [name, region] : {std::pair(std::string(image_.parameters[i].name), argument.region),
+                                         std::pair(std::string(image_.parameters[i].name) + "[]", argument.reached)}) {
+        const kernels::CostBuffer* const buffer = cost_.find_buffer(name);
+        if (buffer == nullptr || buffer->bytes.text() != text || !region) continue;
+        const size_t bytes = launch_.region_bytes[*region];
+        smallest = std::min<uint64_t>(smallest.value_or(bytes), bytes);
+      }
     }
     return smallest.value_or(0);
   }

@@ -58,12 +58,28 @@ section_ptz() {
   expect 2 "$pack" --codec lzr:chunk=2K input; says "expected chunk=1K, chunk=4K, chunk=8K or chunk=16K, found 'chunk=2K'"
   expect 2 "$pack" --codec lzr:rows=2 input; says "expected the options lanes= and chunk=, found 'rows=2'"
   expect 2 "$pack" --codec bbw:lanes=8 input; says "bbw has no options"
+  # Arrays of numbers: by every backend, in parts, and as what they are.
+  for codec in rans:dtype=bfloat16 rans:dtype=float16 rans:dtype=float32 rans:stride=2 rans:stride=4 rans:stride=8; do
+    expect 0 "$pack" --codec $codec -f input; silent; expect 0 "$pack" -dc input.ptz; same out input
+    expect 0 "$pack" --list input.ptz; grep -q " $codec " out || fail "--list lacks the dtype"
+    expect 0 "$pack" --codec $codec -c part; mv out usual
+    expect 0 "$pack" --codec $codec --backend emulator -c part; same out usual
+    expect 0 "$pack" -dc --backend emulator usual; same out part
+    expect 0 "$pack" --codec $codec --policy mixed -c input; same out input.ptz
+  done
+  expect 0 "$pack" --range 1048570:1048580 input.ptz; head -c 1048580 input | tail -c 10 >slice; same out slice
+  expect 2 "$pack" --codec rans:dtype=bf16 input; says "--codec: rans: expected dtype= one of bytes, bfloat16,"; says "found 'dtype=bf16'"
+  expect 2 "$pack" --codec rans:stride=3 input; says "--codec: rans: expected stride=1, 2, 4 or 8, found 'stride=3'"
+  expect 2 "$pack" --codec rans:dtype=int8,stride=2 input; says "dtype= and stride= exclude each other"
+  expect 2 "$pack" --codec rans -1 input; says "-1 is not for rans, which has one speed"
+  expect 2 "$pack" --codec lzf:dtype=int8 input; says "lzf has no options"
   expect 2 "$pack" --codec bbw -1 -c input; says "-1 is not for bbw, which has one speed"
   # --list describes .ptz files by name, from a pipe and beside LZ4, and reports damage.
   for codec in $ptz_codecs; do
     expect 0 "$pack" --codec $codec -f input; expect 0 "$pack" --list input.ptz; silent
-    lists input.ptz 1 0 $codec $([ $codec = bbw ] && echo 3 || echo 10) block "$(stat -c %s input.ptz)" "$(stat -c %s input)"
+    lists input.ptz 1 0 $codec "$(case $codec in bbw|rans) echo 3;; *) echo 10;; esac)" block "$(stat -c %s input.ptz)" "$(stat -c %s input)"
   done
+  expect 0 "$pack" --codec bbw -f input
   expect 0 "$pack" --list < <(cat input.ptz); lists "standard input" 1 0 bbw 3
   expect 0 "$pack" -m --list input.lz4 input.ptz; [ "$(wc -l <out)" = 3 ] || fail "one heading, two lines"
   lists input.lz4 1 0 B4I; lists input.ptz 1 0 bbw

@@ -98,6 +98,12 @@ EveryKernel::Buffers EveryKernel::run(std::string_view kernel, uint32_t grid, co
     EXPECT_LE(arguments[i].bytes.size(), declared[name]) << name;
     arguments[i].size_bytes = declared[name];
     if (!arguments[i].bytes.empty()) arguments[i].bytes.resize(declared[name]);
+    const auto behind = declared.find(name + "[]");
+    if (behind == declared.end()) continue;
+    ++buffer_count;
+    size_t bytes_behind = 0;
+    for (const Bytes& pointee : arguments[i].pointees) bytes_behind += pointee.size();
+    EXPECT_EQ(bytes_behind, behind->second) << behind->first;
   }
   EXPECT_EQ(buffer_count, declared.size()) << "something is declared that the kernel does not take";
   return launch(image, grid, size, arguments, by_content);
@@ -391,15 +397,21 @@ void EveryKernel::typed_arrays() {
   const Bytes item = typed_coded(raw, layout);
   const std::set<std::string_view> temporary =
       lz4_is_compressible_ ? std::set<std::string_view>{"slots", "coded_units"} : std::set<std::string_view>{};
+  const uint64_t room_bytes = parse_kernel_cost(kernel_image(kTypedEncode).ptx)
+                                  .value()
+                                  .find_buffer("outputs[]")
+                                  ->bytes.evaluate({size})
+                                  .value();
+  EXPECT_GE(room_bytes, typed_bound(size, layout));
   const auto encode = [&](std::string_view kernel, const KernelArgument& units, const KernelArgument& slots,
                           std::set<std::string_view> by_content) {
     by_content.insert(temporary.begin(), temporary.end());
-    return run(kernel, 1, {size, 1},
-               {KernelArgument::addresses({raw}), double_words({size}),
-                KernelArgument::addresses({Bytes(typed_bound(size, layout))}), room(), room(), units, slots,
-                KernelArgument::number(static_cast<uint32_t>(size)), KernelArgument::number(1),
-                KernelArgument::number(static_cast<uint32_t>(layout)), KernelArgument::number(1)},
-               by_content);
+    return run(
+        kernel, 1, {size, 1},
+        {KernelArgument::addresses({raw}), double_words({size}), KernelArgument::addresses({Bytes(room_bytes)}), room(),
+         room(), units, slots, KernelArgument::number(static_cast<uint32_t>(size)), KernelArgument::number(1),
+         KernelArgument::number(static_cast<uint32_t>(layout)), KernelArgument::number(1)},
+        by_content);
   };
   const auto encoded = encode(kTypedEncode, room(), room(), {"output_bytes", "statuses"});
   const auto joined = encode(kTypedJoin, KernelArgument::input(encoded.at("coded_units")),

@@ -25,8 +25,9 @@ using ByteVector = std::vector<uint8_t>;
 ByteVector valid_file(std::mt19937& random) {
   static codec::Executor executor(1);
   const auto seed = [&] { return static_cast<uint32_t>(random()); };
-  const ByteVector raw = random() % 8 == 0 ? testing::random_bytes(random() % 300, seed())
-                                           : testing::matchable_bytes(random() % 9000, seed());
+  const ByteVector raw = random() % 8 == 0   ? testing::random_bytes(random() % 300, seed())
+                         : random() % 3 == 0 ? testing::shrinking_bytes(random() % 9000, static_cast<int>(seed()))
+                                             : testing::matchable_bytes(random() % 9000, seed());
   format::MemorySource source(raw, "raw");
   format::MemorySink sink;
   static const std::vector<format::PtzCoding> codecs = testing::ptz_codecs();

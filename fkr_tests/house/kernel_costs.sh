@@ -33,6 +33,7 @@ changed elements lz4/lz4_two_phase.cpp 's/{"matches", 2 \* 4 \* kMaxPageMatches}
 changed whole lz77/match_finders.cpp 's/{"matches", N \* 12}/{"matches", N * 10}/'
 changed parts lz77/demux.cpp 's/N \/ kLzSegmentBytes \* 16/N \/ kLzSegmentBytes * 16 + 2/'
 changed words pages/zero_page.cpp 's/{"src", N}/{"src", SizeExpr(std::string("page").size())}/'
+changed behind pages/zero_page.cpp 's/{"src_sizes", 4}/&, {"src_sizes[]", N}/'
 expect 1 "${mistakes[@]}"
 says "demux_scatter: no buffer of its cost is the parameter dst"
 says "demux_scatter: the buffer target of its cost is no parameter"
@@ -42,7 +43,8 @@ says "lz4_match_page: the buffer matches of N*2 bytes has not 2048 elements of 4
 says "lz77_hash: the buffer matches of N*10 bytes is no whole number of elements of 4"
 says "demux_count: the buffer counts of N/4096*16+2 bytes is no whole number of elements of 4"
 says "zero_page: the size of the buffer src is none that this tool understands"
-for file in name budget parts item elements whole words; do says "/$file/"; done
+says "zero_page: the buffer src_sizes[] of its cost is behind no array of addresses"
+for file in name budget parts item elements whole words behind; do says "/$file/"; done
 expect 2 "$kernels/bwt/bwt_reference.cpp"
 says "no file holds a kernel"
 exit $failures

@@ -46,7 +46,7 @@ def main():
         ran = run(pack, folder, 1, path=str(alone))
         rows = [[cell.strip() for cell in line.strip("|").split("|")] for line in ran.stdout.splitlines()[2:]]
         require(ran.returncode == 0 and [row[0] for row in rows] == [f"ptx-pack {codec}" for codec, _ in codecs.ptx_pack_codecs(pack)], ran)
-        require(all(len(row) == 7 and float(row[1]) > float(row[2].split()[0]) > 2 for row in rows), ran)
+        require(all(len(row) == 7 and float(row[1]) > float(row[2].split()[0]) > 1.5 for row in rows), ran)
         require(all(row[2].endswith("(words)") and row[4] == row[6] == "–" for row in rows), ran)
         require(ran.stderr.count("NOT RUN: ") == 6, ran)
 

@@ -16,8 +16,8 @@ struct TypedDecodeArguments {
 template <class Body>
 dsl::KernelDefinition define_typed_decoder(dsl::KernelSpec spec, const Body& body) {
   using namespace dsl;
-  spec.cost.buffers = {{"inputs", 8},       {"input_bytes", 8}, {"outputs", 8}, {"output_capacities", 8},
-                       {"output_bytes", 8}, {"statuses", 4}};
+  spec.cost.buffers = {{"inputs", 8},    {"inputs[]", M},          {"input_bytes", 8},  {"outputs", 8},
+                       {"outputs[]", N}, {"output_capacities", 8}, {"output_bytes", 8}, {"statuses", 4}};
   return define(std::move(spec),
                 [body](Kernel& k, Arg<"inputs", Ptr<read_only, u64>> inputs,
                        Arg<"input_bytes", Ptr<read_only, u64>> input_bytes, Arg<"outputs", Ptr<read_only, u64>> outputs,

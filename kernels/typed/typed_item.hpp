@@ -72,9 +72,12 @@ struct TypedEncodeArguments {
 template <class Body>
 dsl::KernelDefinition define_typed_encoder(dsl::KernelSpec spec, const Body& body) {
   using namespace dsl;
+  // N is whole members. An element of any layout has at most as many coded planes as bytes.
   spec.cost.buffers = {{"inputs", 8},
+                       {"inputs[]", N},
                        {"input_bytes", 8},
                        {"outputs", 8},
+                       {"outputs[]", N + N / 32768 * kTypedAlignment + kTypedAlignment},
                        {"output_bytes", 8},
                        {"statuses", 4},
                        {"coded_units", N / 32768 * 4},

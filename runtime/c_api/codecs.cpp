@@ -14,7 +14,7 @@ namespace ptxkit::c_api {
 namespace {
 
 constexpr ptxkit_codec kFirstPtz = 256;
-constexpr const char* kTypedName = "rans";
+static_assert(PTXKIT_CODEC_RANS == kFirstPtz + static_cast<uint8_t>(format::PtzCodec::rans));
 
 // What others define, and libraries of others code on the CPU.
 struct StandardRow {
@@ -51,7 +51,6 @@ std::vector<std::string> names() {
   std::vector<std::string> all = {"lz4"};
   for (const format::PtzCodecRow& row : format::ptz_codecs()) all.emplace_back(row.name);
   for (const StandardRow& row : kStandard) all.emplace_back(row.name);
-  all.emplace_back(kTypedName);
   return all;
 }
 
@@ -60,10 +59,6 @@ Answer<> find(const char* name, ptxkit_codec* codec) {
   if (auto given = require(codec, "codec"); !given) return given;
   if (std::string_view(name) == "lz4") {
     *codec = PTXKIT_CODEC_LZ4;
-    return {};
-  }
-  if (std::string_view(name) == kTypedName) {
-    *codec = PTXKIT_CODEC_RANS;
     return {};
   }
   if (const format::PtzCodecRow* const row = format::find_ptz_codec(name)) {
@@ -103,7 +98,7 @@ Answer<ptxkit_codec_info> info_of(ptxkit_codec codec) {
     return info;
   }
   if (codec == PTXKIT_CODEC_RANS) {
-    copy_name(info.name, kTypedName);
+    copy_name(info.name, ptz_row(codec)->name);
     info.operations = PTXKIT_CAN_HOST_BATCH | PTXKIT_CAN_DEVICE_BATCH;
     info.framings = 1u << PTXKIT_FRAMING_RAW;
     info.greatest_level = 1;
@@ -209,7 +204,7 @@ Answer<uint32_t> layout_of(const ptxkit_batch_options& options) {
 
 using namespace ptxkit;
 
-size_t ptxkit_codec_count(void) { return 2 + format::ptz_codecs().size() + std::size(c_api::kStandard); }
+size_t ptxkit_codec_count(void) { return 1 + format::ptz_codecs().size() + std::size(c_api::kStandard); }
 
 ptxkit_status ptxkit_codec_at(size_t index, ptxkit_codec* codec) {
   return c_api::call(__func__, [&]() -> c_api::Answer<> {
@@ -221,7 +216,6 @@ ptxkit_status ptxkit_codec_at(size_t index, ptxkit_codec* codec) {
     }
     const auto ptz = format::ptz_codecs();
     *codec = index == 0            ? PTXKIT_CODEC_LZ4
-             : index == count - 1  ? PTXKIT_CODEC_RANS
              : index <= ptz.size() ? c_api::kFirstPtz + static_cast<uint8_t>(ptz[index - 1].codec)
                                    : c_api::kStandard[index - 1 - ptz.size()].codec;
     return {};

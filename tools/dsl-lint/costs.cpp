@@ -19,6 +19,7 @@ namespace ptxkit::lint {
 namespace {
 
 constexpr std::string_view kItemCount = "item_count";
+constexpr uint64_t kAddressBytes = 8;
 
 bool is_dsl(const clang::NamedDecl* decl, llvm::StringRef name) {
   return decl != nullptr && decl->getName() == name &&
@@ -324,7 +325,13 @@ class FindKernels : public clang::RecursiveASTVisitor<FindKernels> {
       if (!memory.buffers.contains(name)) report("no buffer of its cost is the parameter " + name);
     }
     for (const auto& [name, size] : memory.buffers) {
-      if (!memory.pointers.contains(name)) report("the buffer " + name + " of its cost is no parameter");
+      if (name.ends_with("[]")) {
+        const auto array = memory.pointers.find(name.substr(0, name.size() - 2));
+        if (array == memory.pointers.end() || array->second != kAddressBytes)
+          report("the buffer " + name + " of its cost is behind no array of addresses");
+      } else if (!memory.pointers.contains(name)) {
+        report("the buffer " + name + " of its cost is no parameter");
+      }
     }
     check_sizes(memory, report);
     if (memory.pointers.empty()) report("found no parameter that points to memory");

@@ -139,7 +139,11 @@ Choice by_trial(const std::vector<ByteVector>& sample, bool by_speed, bool has_b
   for (const ByteVector& piece : sample) raw_bytes += piece.size();
   std::vector<std::optional<PtzCoding>> codecs{std::nullopt};
   for (const format::PtzCodecRow& row : format::ptz_codecs()) {
-    if (has_bbw || row.codec != PtzCodec::bbw) codecs.emplace_back(row.codec);
+    if (row.codec == PtzCodec::bbw && !has_bbw) continue;
+    codecs.emplace_back(row.codec);
+    if (!row.has_elements()) continue;
+    const auto kinds = format::ptz_codings(row.codec);
+    codecs.insert(codecs.end(), kinds.begin() + 1, kinds.end());
   }
   Choice best;
   std::optional<double> least;

@@ -208,7 +208,7 @@ std::variant<Options, ExitCode> parse_options(int argc, char** argv, const Progr
                  fmt::format("lz4 (default); zstd: Zstandard frames; gzip: gzip members; {}: smaller, in .ptz files; "
                              "lzr takes options, as in "
                              "lzr:lanes=8,chunk=4K: chunks that are coded apart, of 1, 4, 8 or 16 KiB, in 4, 8 or 32 "
-                             "lanes",
+                             "lanes; and rans what the numbers are, as in rans:dtype=bfloat16 or rans:stride=4",
                              format::ptz_codec_names()));
   bool is_auto = false;
   std::string trial;

@@ -5,6 +5,7 @@
 #include "kernels/lz77/abi.hpp"
 #include "runtime/codec/blocks/bbw_block.hpp"
 #include "runtime/codec/blocks/coded_stream.hpp"
+#include "runtime/codec/blocks/typed_block.hpp"
 #include "runtime/codec/coders/coders.hpp"
 #include "support/check.hpp"
 
@@ -15,6 +16,7 @@ using format::Bytes;
 using format::MutableBytes;
 using format::PtzCoder;
 using format::PtzCoding;
+using format::PtzModel;
 using kernels::StreamStatus;
 using kernels::TransformOutcome;
 using ByteVector = std::vector<uint8_t>;
@@ -46,12 +48,7 @@ EntropyCoder coder_of(const PtzCoding& codec) {
   PTXKIT_CHECK(false, "a row of codecs.def has another coder");
 }
 
-bool is_bwt(const PtzCoding& codec) { return format::row_of(codec).model == format::PtzModel::bwt; }
-
-}  // namespace
-
-ByteVector encode_block(const PtzCoding& codec, Bytes raw, MatchSearch search) {
-  if (is_bwt(codec)) return encode_bbw_block(raw);
+ByteVector encode_lz_block(const PtzCoding& codec, Bytes raw, MatchSearch search) {
   const EntropyCoder coder = coder_of(codec);
   ByteVector lz(kernels::lz_block_bound(raw.size()));
   const auto parse = search == MatchSearch::tables ? cpu::lz77_encode_fast : cpu::lz77_encode;
@@ -67,8 +64,7 @@ ByteVector encode_block(const PtzCoding& codec, Bytes raw, MatchSearch search) {
   return coded;
 }
 
-bool decode_block(const PtzCoding& codec, Bytes coded, MutableBytes raw) {
-  if (is_bwt(codec)) return decode_bbw_block(coded, raw);
+bool decode_lz_block(const PtzCoding& codec, Bytes coded, MutableBytes raw) {
   const EntropyCoder coder = coder_of(codec);
   if (coded.size() < kernels::kLzBlockHeaderBytes) return false;
   ByteVector lz(coded.begin(), coded.begin() + kernels::kLzBlockHeaderBytes);
@@ -82,14 +78,55 @@ bool decode_block(const PtzCoding& codec, Bytes coded, MutableBytes raw) {
          cpu::lz77_decode(lz, raw) == TransformOutcome{StreamStatus::ok, static_cast<uint32_t>(raw.size())};
 }
 
-// LZ77 encoding: match finder entries for every position (cached for the next block), the LZ block, its coded form and
-// the growth of the vector. BWT encoding: the sorted suffixes of the block and of its half. BWT decoding: the steps of
-// the inverse walk.
+// The memory of a model for each byte of a block. LZ77 encoding: match finder entries for every position (cached for
+// the next block), the LZ block, its coded form and the growth of the vector. BWT encoding: the sorted suffixes of the
+// block and of its half. BWT decoding: the steps of the inverse walk. Planes: the room of the coded form, and its copy.
+struct MemoryFactors {
+  size_t encoding, decoding;
+};
+MemoryFactors memory_factors(PtzModel model) {
+  switch (model) {
+    case PtzModel::lz77:
+      return {22, 6};
+    case PtzModel::bwt:
+      return {24, 9};
+    case PtzModel::planes:
+      return {2, 0};
+  }
+  PTXKIT_CHECK(false, "a row of codecs.def has another model");
+}
+
+}  // namespace
+
+ByteVector encode_block(const PtzCoding& codec, Bytes raw, MatchSearch search) {
+  switch (format::row_of(codec).model) {
+    case PtzModel::lz77:
+      return encode_lz_block(codec, raw, search);
+    case PtzModel::bwt:
+      return encode_bbw_block(raw);
+    case PtzModel::planes:
+      return encode_typed_block(codec.elements, raw);
+  }
+  PTXKIT_CHECK(false, "a row of codecs.def has another model");
+}
+
+bool decode_block(const PtzCoding& codec, Bytes coded, MutableBytes raw) {
+  switch (format::row_of(codec).model) {
+    case PtzModel::lz77:
+      return decode_lz_block(codec, coded, raw);
+    case PtzModel::bwt:
+      return decode_bbw_block(coded, raw);
+    case PtzModel::planes:
+      return decode_typed_block(codec.elements, coded, raw);
+  }
+  PTXKIT_CHECK(false, "a row of codecs.def has another model");
+}
+
 size_t encoding_bytes(const PtzCoding& codec, size_t raw_bytes) {
-  return (is_bwt(codec) ? 24 : 22) * raw_bytes + kCodingFixedBytes;
+  return memory_factors(format::row_of(codec).model).encoding * raw_bytes + kCodingFixedBytes;
 }
 size_t decoding_bytes(const PtzCoding& codec, size_t raw_bytes) {
-  return (is_bwt(codec) ? 9 : 6) * raw_bytes + kCodingFixedBytes;
+  return memory_factors(format::row_of(codec).model).decoding * raw_bytes + kCodingFixedBytes;
 }
 
 }  // namespace ptxkit::codec

@@ -1,5 +1,5 @@
 // The block codecs of `.ptz`. LZ77: match finding, demultiplexing into five streams, an entropy coder for each stream.
-// BWT: move to front, zero-run coding, rANS.
+// BWT: move to front, zero-run coding, rANS. Planes: typed rANS.
 #pragma once
 
 #include <vector>

@@ -10,6 +10,8 @@
 #include "kernels/entropy/rans_chunked_reference.hpp"
 #include "runtime/codec/blocks/bbw_block.hpp"
 #include "runtime/codec/blocks/coded_stream.hpp"
+#include "runtime/codec/blocks/typed_block.hpp"
+#include "support/check.hpp"
 
 namespace ptxkit::codec {
 namespace {
@@ -95,8 +97,8 @@ bool add_bbw_block(const PtzCoding& coding, Bytes block, size_t raw_bytes, Budge
 }  // namespace
 
 std::string_view name_of(Part part) {
-  constexpr std::array<std::string_view, kParts> kNames = {"literals", "lengths", "offsets", "flags",    "rows",
-                                                           "column",   "tables",  "stored",  "container"};
+  constexpr std::array<std::string_view, kParts> kNames = {"literals", "lengths", "offsets", "flags",  "rows",
+                                                           "column",   "planes",  "tables",  "stored", "container"};
   return kNames[static_cast<size_t>(part)];
 }
 
@@ -131,8 +133,15 @@ bool add_lz4_block(Bytes block, Budget& budget) {
 }
 
 bool add_ptz_block(const PtzCoding& coding, Bytes block, size_t raw_bytes, Budget& budget) {
-  return format::row_of(coding).model == format::PtzModel::bwt ? add_bbw_block(coding, block, raw_bytes, budget)
-                                                               : add_lz_block(coding, block, budget);
+  switch (format::row_of(coding).model) {
+    case format::PtzModel::lz77:
+      return add_lz_block(coding, block, budget);
+    case format::PtzModel::bwt:
+      return add_bbw_block(coding, block, raw_bytes, budget);
+    case format::PtzModel::planes:
+      return add_typed_block(coding.elements, block, raw_bytes, budget);
+  }
+  PTXKIT_CHECK(false, "a row of codecs.def has another model");
 }
 
 }  // namespace ptxkit::codec

@@ -17,11 +17,12 @@ enum class Part : uint8_t {
   flags,      // literal or match
   rows,       // of the Burrows-Wheeler transform
   column,     // of the same, as coded zero runs
+  planes,     // of numbers: coded planes of bytes
   tables,     // of entropy coders: frequencies or code lengths, sizes, states
-  stored,     // blocks that did not shrink
+  stored,     // blocks that did not shrink, planes of numbers that are copied
   container,  // headers, checksums, sizes, block table
 };
-inline constexpr size_t kParts = 9;
+inline constexpr size_t kParts = 10;
 std::string_view name_of(Part part);
 
 struct Budget {

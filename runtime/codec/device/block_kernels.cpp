@@ -57,8 +57,15 @@ void discard_result(BlockToDecode& block) { block.good = false; }
 }  // namespace
 
 std::unique_ptr<BlockPipeline> make_block_pipeline(Machine& machine, Executor& executor, const PtzCoding& codec) {
-  return format::row_of(codec).model == format::PtzModel::bwt ? make_bbw_pipeline(machine, executor)
-                                                              : make_lz_pipeline(machine, executor, codec);
+  switch (format::row_of(codec).model) {
+    case format::PtzModel::lz77:
+      return make_lz_pipeline(machine, executor, codec);
+    case format::PtzModel::bwt:
+      return make_bbw_pipeline(machine, executor);
+    case format::PtzModel::planes:
+      return make_typed_pipeline(machine, executor, codec);
+  }
+  PTXKIT_CHECK(false, "a row of codecs.def has another model");
 }
 
 BlockPipeline& BlockKernels::Device::pipeline(const PtzCoding& codec) {

@@ -38,6 +38,9 @@ class BlockPipeline {
 
 // BWT, move to front, zero-run coding, rANS. `executor` copies between blocks and staging memory.
 std::unique_ptr<BlockPipeline> make_bbw_pipeline(Machine& machine, Executor& executor);
+// Typed rANS.
+std::unique_ptr<BlockPipeline> make_typed_pipeline(Machine& machine, Executor& executor,
+                                                   const format::PtzCoding& codec);
 // LZ77, demultiplexing and an entropy coder: every other codec.
 std::unique_ptr<BlockPipeline> make_lz_pipeline(Machine& machine, Executor& executor, const format::PtzCoding& codec);
 // The one for `codec`.

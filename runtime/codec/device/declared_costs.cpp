@@ -51,6 +51,12 @@ Result<std::vector<Region>> DeclaredCosts::regions(std::span<const RegionName> n
       Region& region = all[call.arguments[i].value];
       region.size_bytes = std::max(region.size_bytes, *needed);
     }
+    for (const ReachedRegion& reached : call.reached) {
+      const auto needed = bytes(call.kernel, reached.array, call.size);
+      if (!needed) return tl::unexpected(needed.error());
+      Region& region = all[reached.region];
+      region.size_bytes = std::max(region.size_bytes, *needed);
+    }
   }
   return all;
 }

@@ -31,11 +31,12 @@ class DeclaredCosts {
  public:
   explicit DeclaredCosts(const Machine& machine) : machine_(machine) {}
 
-  // The bytes that a launch needs behind one of the kernel's pointers, and behind all of them together.
+  // The bytes that a launch needs behind one of the kernel's pointers ("src"), or behind the addresses in an array
+  // ("inputs[]"), and behind all of them together.
   Result<size_t> bytes(std::string_view kernel, std::string_view parameter, const kernels::LaunchSize& launch);
   Result<size_t> memory_bytes(std::string_view kernel, const kernels::LaunchSize& launch);
   // Makes regions from `names`. Each is as large as the largest declaration among the calls that pass it as an
-  // argument.
+  // argument or reach it.
   Result<std::vector<Region>> regions(std::span<const RegionName> names, std::span<const KernelCall> calls);
   // The calls with these regions.
   Result<LaunchPlan> plan(std::span<const RegionName> names, std::vector<KernelCall> calls);

@@ -18,6 +18,13 @@ struct CallArgument {
 inline CallArgument buffer(size_t region) { return {true, region}; }
 inline CallArgument number(uint32_t value) { return {false, value}; }
 
+// A region whose addresses the elements of an array are. `array` is the parameter's name in the kernel's cost,
+// "inputs[]".
+struct ReachedRegion {
+  size_t region;
+  std::string_view array;
+};
+
 struct KernelCall {
   std::string_view kernel;
   kernels::LaunchSize size;
@@ -25,6 +32,7 @@ struct KernelCall {
   std::vector<size_t> uploads;
   std::vector<CallArgument> arguments;
   std::vector<size_t> downloads;
+  std::vector<ReachedRegion> reached = {};
 };
 
 // Runs calls one after another on a queue. All uploads come first: the copies up of all queues share one stream, so one

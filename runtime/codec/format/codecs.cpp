@@ -47,23 +47,70 @@ std::optional<uint32_t> number_in(std::string_view text) {
   return error == std::errc{} && end == text.data() + text.size() ? std::optional(number) : std::nullopt;
 }
 
-// One option, as in "lanes=8". Returns what is wrong with it, or an empty string.
-std::string read_option(std::string_view option, ChunkedRans& form) {
-  const size_t equals = std::min(option.find('='), option.size());
-  const std::string_view name = option.substr(0, equals), value = option.substr(std::min(equals + 1, option.size()));
-  if (name == "lanes") {
-    form.lanes = number_in(value).value_or(0);
-    return index_in(kLanes, form.lanes) ? "" : fmt::format("expected lanes=4, lanes=8 or lanes=32, found '{}'", option);
+struct Dtype {
+  std::string_view name;  // of NumPy, ml_dtypes and PyTorch
+  Elements elements;
+};
+// The first name of each kind of elements is the one that name_of() gives.
+constexpr Dtype kDtypes[] = {
+    {"bytes", Elements::bytes},       {"bfloat16", Elements::bfloat16},   {"float16", Elements::float16},
+    {"float32", Elements::float32},   {"float8_e4m3fn", Elements::bytes}, {"float8_e4m3", Elements::bytes},
+    {"float8_e5m2", Elements::bytes}, {"int8", Elements::bytes},          {"uint8", Elements::bytes},
+    {"int16", Elements::stride2},     {"uint16", Elements::stride2},      {"int32", Elements::stride4},
+    {"uint32", Elements::stride4},    {"int64", Elements::stride8},       {"uint64", Elements::stride8},
+    {"float64", Elements::stride8},   {"complex64", Elements::stride8},
+};
+struct Stride {
+  std::string_view bytes;
+  Elements elements;
+};
+constexpr Stride kStrides[] = {
+    {"1", Elements::bytes}, {"2", Elements::stride2}, {"4", Elements::stride4}, {"8", Elements::stride8}};
+
+// An option such as "lanes=8", cut at the equals sign.
+struct Option {
+  explicit Option(std::string_view of)
+      : text(of), name(of.substr(0, of.find('='))), value(of.substr(std::min(name.size() + 1, of.size()))) {}
+  std::string_view text, name, value;
+};
+
+// "dtype=bfloat16" or "stride=4". Returns what is wrong with it, or an empty string.
+std::string read_option(const Option& option, Elements& elements) {
+  if (option.name == "dtype") {
+    const auto* const found = std::ranges::find(kDtypes, option.value, &Dtype::name);
+    if (found == std::end(kDtypes)) {
+      std::string names;
+      for (const Dtype& each : kDtypes) names.append(names.empty() ? "" : ", ").append(each.name);
+      return fmt::format("expected dtype= one of {}, found '{}'", names, option.text);
+    }
+    elements = found->elements;
+    return "";
   }
-  if (name == "chunk") {
-    const bool has_unit = value.ends_with('K') || value.ends_with('k');
-    const uint32_t kibibytes = has_unit ? number_in(value.substr(0, value.size() - 1)).value_or(0) : 0;
+  if (option.name == "stride") {
+    const auto* const found = std::ranges::find(kStrides, option.value, &Stride::bytes);
+    if (found == std::end(kStrides)) return fmt::format("expected stride=1, 2, 4 or 8, found '{}'", option.text);
+    elements = found->elements;
+    return "";
+  }
+  return fmt::format("expected the option dtype= or stride=, found '{}'", option.text);
+}
+
+// "lanes=8" or "chunk=4K". Returns what is wrong with it, or an empty string.
+std::string read_option(const Option& option, ChunkedRans& form) {
+  if (option.name == "lanes") {
+    form.lanes = number_in(option.value).value_or(0);
+    return index_in(kLanes, form.lanes) ? ""
+                                        : fmt::format("expected lanes=4, lanes=8 or lanes=32, found '{}'", option.text);
+  }
+  if (option.name == "chunk") {
+    const bool has_unit = option.value.ends_with('K') || option.value.ends_with('k');
+    const uint32_t kibibytes = has_unit ? number_in(option.value.substr(0, option.value.size() - 1)).value_or(0) : 0;
     form.chunk_bytes = kibibytes <= 16 ? kibibytes << 10 : 0;
     return index_in(kChunkBytes, form.chunk_bytes)
                ? ""
-               : fmt::format("expected chunk=1K, chunk=4K, chunk=8K or chunk=16K, found '{}'", option);
+               : fmt::format("expected chunk=1K, chunk=4K, chunk=8K or chunk=16K, found '{}'", option.text);
   }
-  return fmt::format("expected the options lanes= and chunk=, found '{}'", option);
+  return fmt::format("expected the options lanes= and chunk=, found '{}'", option.text);
 }
 
 }  // namespace
@@ -97,32 +144,45 @@ Result<PtzCoding> parse_ptz_coding(std::string_view text) {
   const PtzCodecRow* const row = find_ptz_codec(text.substr(0, colon));
   if (row == nullptr) return fail(fmt::format("expected {}, found '{}'", ptz_codec_names(), text.substr(0, colon)));
   if (colon == text.npos) return row->codec;
-  if (!row->has_chunked_form())
+  if (!row->has_chunked_form() && !row->has_elements())
     return fail(fmt::format("{} has no options, found '{}'", row->name, text.substr(colon)));
-  ChunkedRans form;
+  PtzCoding coding(row->codec);
+  if (row->has_chunked_form()) coding.chunked.emplace();
   std::set<std::string_view> seen;
   std::string_view left = text.substr(colon + 1);
   for (bool more = true; more;) {
-    const std::string_view option = left.substr(0, left.find(','));
-    if (const std::string wrong = read_option(option, form); !wrong.empty())
-      return fail(fmt::format("{}: {}", row->name, wrong));
-    const std::string_view name = option.substr(0, option.find('='));
-    if (!seen.insert(name).second) return fail(fmt::format("{}: expected {}= once, found '{}'", row->name, name, text));
-    more = option.size() != left.size();
-    if (more) left.remove_prefix(option.size() + 1);
+    const Option option(left.substr(0, left.find(',')));
+    const std::string wrong =
+        coding.chunked ? read_option(option, *coding.chunked) : read_option(option, coding.elements);
+    if (!wrong.empty()) return fail(fmt::format("{}: {}", row->name, wrong));
+    if (!seen.insert(option.name).second)
+      return fail(fmt::format("{}: expected {}= once, found '{}'", row->name, option.name, text));
+    more = option.text.size() != left.size();
+    if (more) left.remove_prefix(option.text.size() + 1);
   }
-  return PtzCoding(row->codec, form);
+  if (row->has_elements() && seen.size() > 1)
+    return fail(fmt::format("{}: dtype= and stride= exclude each other, found '{}'", row->name, text));
+  return coding;
 }
 
 std::string name_of(const PtzCoding& coding) {
   std::string name(row_of(coding).name);
   if (coding.chunked)
     name += fmt::format(":lanes={},chunk={}K", coding.chunked->lanes, coding.chunked->chunk_bytes >> 10);
-  return name;
+  if (!row_of(coding).has_elements() || coding.elements == Elements::bytes) return name;
+  if (const auto* const stride = std::ranges::find(kStrides, coding.elements, &Stride::elements);
+      stride != std::end(kStrides)) {
+    return fmt::format("{}:stride={}", name, stride->bytes);
+  }
+  return fmt::format("{}:dtype={}", name, std::ranges::find(kDtypes, coding.elements, &Dtype::elements)->name);
 }
 
 std::vector<PtzCoding> ptz_codings(PtzCodec codec) {
   std::vector<PtzCoding> all{codec};
+  if (row_of(codec).has_elements()) {
+    for (auto each = static_cast<uint8_t>(Elements::bytes) + 1; each <= static_cast<uint8_t>(Elements::stride8); ++each)
+      all.emplace_back(codec, static_cast<Elements>(each));
+  }
   if (!row_of(codec).has_chunked_form()) return all;
   for (const uint32_t lanes : kLanes)
     for (const uint32_t chunk_bytes : kChunkBytes) all.emplace_back(codec, ChunkedRans{lanes, chunk_bytes});
@@ -130,6 +190,7 @@ std::vector<PtzCoding> ptz_codings(PtzCodec codec) {
 }
 
 uint8_t option_byte(const PtzCoding& coding) {
+  if (row_of(coding).has_elements()) return static_cast<uint8_t>(coding.elements);
   if (!coding.chunked) return 0;
   const auto lanes = index_in(kLanes, coding.chunked->lanes),
              chunk = index_in(kChunkBytes, coding.chunked->chunk_bytes);

@@ -18,7 +18,7 @@ enum class PtzCodec : uint8_t {
 #include "runtime/codec/format/codecs.def"
 };
 
-enum class PtzModel : uint8_t { lz77, bwt };
+enum class PtzModel : uint8_t { lz77, bwt, planes };
 enum class PtzCoder : uint8_t { rans, fse, huffman };
 
 struct PtzCodecRow {
@@ -33,6 +33,8 @@ struct PtzCodecRow {
   bool has_match_search() const { return model == PtzModel::lz77; }
   // Whether its streams can be of rANS `chunked`.
   bool has_chunked_form() const { return model == PtzModel::lz77 && coder == PtzCoder::rans; }
+  // Whether it takes a block for an array of numbers (Elements).
+  bool has_elements() const { return model == PtzModel::planes; }
 };
 
 // The form of rANS streams (docs/entropy.md, `chunked`) that a coding may have in place of `warp`.
@@ -43,19 +45,26 @@ struct ChunkedRans {
   auto operator<=>(const ChunkedRans&) const = default;
 };
 
+// How a codec of planes splits a block: into the planes of these elements. Pinned: the values of
+// kernels::TypedLayout, which are stored in files.
+enum class Elements : uint8_t { bytes = 1, float16, bfloat16, float32, stride2, stride4, stride8 };
+
 // A codec with its options: what the header of a container says about how blocks are coded. Options that the codec
 // lacks are a bug of the caller; parse_ptz_coding() and read_ptz_coding() refuse them.
 struct PtzCoding {
   PtzCoding() = default;
   PtzCoding(PtzCodec of, std::optional<ChunkedRans> form = {}) : codec(of), chunked(form) {}  // NOLINT(*-explicit-*)
+  PtzCoding(PtzCodec of, Elements numbers) : codec(of), elements(numbers) {}
 
   PtzCodec codec = PtzCodec::lzr;
   std::optional<ChunkedRans> chunked = {};
+  Elements elements = Elements::bytes;
 
   auto operator<=>(const PtzCoding&) const = default;
 };
 
-// "lzr", "lzr:lanes=8,chunk=4K": the value of --codec. Options may be absent and stand in any order.
+// "lzr", "lzr:lanes=8,chunk=4K", "rans:dtype=bfloat16", "rans:stride=4": the value of --codec. Options may be absent
+// and stand in any order.
 Result<PtzCoding> parse_ptz_coding(std::string_view text);
 std::string name_of(const PtzCoding& coding);
 // Every form of the codec: without options, and with each combination that it has.

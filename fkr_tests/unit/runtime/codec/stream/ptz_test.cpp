@@ -101,6 +101,32 @@ TEST(Ptz, EveryFormOfChunkedStreams) {
   EXPECT_TRUE(bytes.contains(0));
 }
 
+// Of every kind of elements the bytes of the file differ, and the header says which it is. A block decodes with no
+// other kind.
+TEST(Ptz, EveryKindOfElements) {
+  const ByteVector raw = testing::shrinking_bytes(300'001, 1);
+  std::set<uint8_t> bytes;
+  const auto codings = format::ptz_codings(PtzCodec::rans);
+  for (const PtzCoding& coding : codings) {
+    const ByteVector file = packed(raw, {coding, 18});
+    EXPECT_LT(file.size(), raw.size());
+    EXPECT_TRUE(bytes.insert(file[7]).second);
+    const auto back = unpacked(file);
+    ASSERT_TRUE(back.has_value()) << back.error().message();
+    EXPECT_TRUE(*back == raw) << format::name_of(coding);
+    const format::MemoryFile in_memory(file, "file");
+    EXPECT_EQ(PtzArchive::open(in_memory)->header().coding, coding);
+    EXPECT_EQ(format::parse_ptz_coding(format::name_of(coding)).value(), coding);
+    const auto block = encode_block(coding, raw);
+    ByteVector decoded(raw.size());
+    for (const PtzCoding& other : codings) EXPECT_EQ(decode_block(other, block, decoded), other == coding);
+  }
+  EXPECT_EQ(bytes.size(), 7u);
+  EXPECT_FALSE(bytes.contains(0));
+  EXPECT_FALSE(format::read_ptz_coding(5, 0).has_value());
+  EXPECT_FALSE(format::read_ptz_coding(5, 8).has_value());
+}
+
 TEST(Ptz, NamesOfCodings) {
   const auto parsed = [](std::string_view text) {
     const auto coding = format::parse_ptz_coding(text);
@@ -111,7 +137,19 @@ TEST(Ptz, NamesOfCodings) {
   EXPECT_EQ(parsed("lzr:lanes=4"), "lzr:lanes=4,chunk=16K");
   EXPECT_EQ(parsed("lzr:chunk=1k"), "lzr:lanes=8,chunk=1K");
   EXPECT_EQ(parsed("lzr:chunk=8K,lanes=32"), "lzr:lanes=32,chunk=8K");
-  EXPECT_EQ(parsed("lz5"), "expected lzr, lzf, deflate-like, bbw, found 'lz5'");
+  EXPECT_EQ(parsed("rans"), "rans");
+  EXPECT_EQ(parsed("rans:dtype=bfloat16"), "rans:dtype=bfloat16");
+  EXPECT_EQ(parsed("rans:dtype=float8_e5m2"), "rans");
+  EXPECT_EQ(parsed("rans:dtype=int32"), "rans:stride=4");
+  EXPECT_EQ(parsed("rans:stride=8"), "rans:stride=8");
+  EXPECT_EQ(parsed("rans:stride=3"), "rans: expected stride=1, 2, 4 or 8, found 'stride=3'");
+  EXPECT_EQ(parsed("rans:dtype=bf16"),
+            "rans: expected dtype= one of bytes, bfloat16, float16, float32, float8_e4m3fn, float8_e4m3, float8_e5m2, "
+            "int8, uint8, int16, uint16, int32, uint32, int64, uint64, float64, complex64, found 'dtype=bf16'");
+  EXPECT_EQ(parsed("rans:lanes=8"), "rans: expected the option dtype= or stride=, found 'lanes=8'");
+  EXPECT_EQ(parsed("rans:dtype=bytes,stride=4"),
+            "rans: dtype= and stride= exclude each other, found 'rans:dtype=bytes,stride=4'");
+  EXPECT_EQ(parsed("lz5"), "expected lzr, lzf, deflate-like, bbw, rans, found 'lz5'");
   EXPECT_EQ(parsed("lzf:lanes=4"), "lzf has no options, found ':lanes=4'");
   EXPECT_EQ(parsed("bbw:"), "bbw has no options, found ':'");
   EXPECT_EQ(parsed("lzr:"), "lzr: expected the options lanes= and chunk=, found ''");
@@ -342,7 +380,7 @@ TEST(Ptz, ATableThatDoesNotFitItsBlocksIsRefused) {
 
 TEST(Ptz, BytesBehindABlocksLastStream) {
   for (const PtzCoding& codec : testing::ptz_codecs()) {
-    const ByteVector raw = testing::matchable_bytes(3000, 5);
+    const ByteVector raw = testing::shrinking_bytes(3000, 5);
     ByteVector block = encode_block(codec, raw), decoded(raw.size());
     EXPECT_TRUE(decode_block(codec, block, decoded));
     block.push_back(0);
@@ -354,7 +392,7 @@ TEST(Ptz, BytesBehindABlocksLastStream) {
 TEST(Ptz, BlockDecodersOnDamage) {
   std::mt19937 random(1);
   for (const PtzCoding& codec : testing::ptz_codecs()) {
-    const ByteVector raw = testing::matchable_bytes(3000, 5), good = encode_block(codec, raw);
+    const ByteVector raw = testing::shrinking_bytes(3000, 5), good = encode_block(codec, raw);
     ASSERT_FALSE(good.empty());
     ByteVector decoded(raw.size());
     ASSERT_TRUE(decode_block(codec, good, decoded));
