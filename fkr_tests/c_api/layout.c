@@ -80,6 +80,8 @@ int main(void) {
   MEMBER(ptxkit_stream_options, content_bytes);
   MEMBER(ptxkit_stream_options, memory_bytes);
   MEMBER(ptxkit_stream_options, hooks);
+  MEMBER(ptxkit_stream_options, dtype);
+  MEMBER(ptxkit_stream_options, stride);
   MEMBER(ptxkit_stream_options, reserved);
   SIZE(ptxkit_totals);
   MEMBER(ptxkit_totals, raw_bytes);

@@ -9,6 +9,7 @@
 #include "kernels/bwt/abi.hpp"
 #include "kernels/bwt/zero_runs_reference.hpp"
 #include "kernels/lz77/abi.hpp"
+#include "kernels/typed/typed_format.hpp"
 
 namespace ptxkit::kernels {
 namespace {
@@ -57,6 +58,28 @@ TEST(RoomOfBlocks, IsWhatTheirBoundsAsk) {
     ASSERT_LE(bwt, bwt_block_bytes(item_bytes) + 28) << item_bytes;
     ASSERT_EQ(lz % kStrideUnitBytes + bwt % kStrideUnitBytes, 0u) << item_bytes;
     ASSERT_EQ(room_of(kZeroRunsEncode, item_bytes), zero_runs_bound(item_bytes));
+  }
+}
+
+// Of whole members of every layout, as the encoder of `.ptz` has them.
+TEST(RoomOfBlocks, OfNumbersIsWhatTheirBoundsAsk) {
+  const KernelCost cost = parse_kernel_cost(ptxkit::testing::kernel_image(kTypedEncode).ptx).value();
+  const auto of = [&](const char* buffer, uint64_t bytes) {
+    return cost.find_buffer(buffer)->bytes.evaluate({bytes}).value();
+  };
+  for (uint32_t number = 1; number <= kTypedLayouts; ++number) {
+    const auto layout = static_cast<TypedLayout>(number);
+    const TypedShape shape = typed_shape(layout);
+    for (uint64_t members = 1; members <= 40; ++members) {
+      const uint64_t stride = members * kTypedMember * shape.element_bytes;
+      ASSERT_EQ(of("outputs[]", stride) % kTypedAlignment, 0u);
+      ASSERT_LE(of("outputs[]", stride), typed_bound(stride, layout) + stride / 2000);
+      ASSERT_GE(of("coded_units", stride), 4 * members * shape.coded_planes);
+      ASSERT_GE(of("slots", stride), kTypedMember * members * shape.coded_planes);
+      for (const uint64_t less : {0, 1, 15, 127, 4095, 32767}) {
+        ASSERT_GE(of("outputs[]", stride), typed_bound(stride - less, layout)) << number << " " << members;
+      }
+    }
   }
 }
 

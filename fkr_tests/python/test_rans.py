@@ -56,7 +56,7 @@ def test_dtypes_of_arrays_and_of_packages():
     [
         (lambda: ptxkit.Codec("rans", dtype="float3"), ValueError, "there is no dtype 'float3', expected bfloat16, "),
         (lambda: ptxkit.Codec("lz4", dtype="int8"), ValueError, "dtype is of codec 'rans', found codec 'lz4'"),
-        (lambda: ptxkit.Codec("rans", framing="frame"), NotImplementedError, "rans has no framing 1"),
+        (lambda: ptxkit.Codec("rans", framing="hdf5"), NotImplementedError, "rans has no framing 3"),
         (lambda: ptxkit.Codec("rans").encode([WEIGHTS, BF16]), ValueError, "several dtypes: expected one a batch"),
         (
             lambda: ptxkit.Codec("rans").decode(b"pra\1\1\0\0\0" + b"\xff" * 8),
@@ -104,3 +104,23 @@ def test_arrays_in_device_memory(gpu):  # noqa: F811
     assert b"".join(item.to_host() for item in back.results()) == ITEMS[1]
     with pytest.raises(ptxkit.CorruptInputError, match="item 0 of 16 bytes claims to hold"):
         codec.decode(device.from_host(b"pra\1\1\0\0\0" + b"\xff" * 8))
+
+
+def test_files_are_containers_with_the_dtype(tmp_path):
+    codec = ptxkit.Codec("rans", framing="frame", dtype="bfloat16")
+    packed = codec.encode(BF16.tobytes() * 40)
+    assert packed[:4] == b"PTZ\x1a" and packed[5] == 5 and packed[7] == 3
+    assert codec.decode(packed) == BF16.tobytes() * 40
+    path = tmp_path / "weights.ptz"
+    with ptxkit.open(path, "wb", codec=codec) as file:
+        file.write(BF16.tobytes() * 40)
+    assert path.read_bytes() == packed
+    with ptxkit.open(path) as file:
+        assert file.read() == BF16.tobytes() * 40
+    small = ptxkit.Codec("rans", framing="frame", dtype="bfloat16", chunk_bytes=4096).encode(BF16.tobytes())
+    assert small[6] == 12 and small[7] == 3 and codec.decode(small) == BF16.tobytes()
+    with ptxkit.open(path, "wb", codec="rans") as file:
+        file.write(ITEMS[2])
+    assert path.read_bytes()[7] == 1
+    with pytest.raises(ptxkit.InvalidValueError, match="files have framing 'frame'"):
+        ptxkit.open(path, "wb", codec=ptxkit.Codec("rans"))

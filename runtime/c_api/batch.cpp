@@ -21,6 +21,7 @@
 #include "runtime/c_api/ptxkit.h"
 #include "runtime/c_api/status.hpp"
 #include "runtime/codec/backend.hpp"
+#include "runtime/codec/blocks/typed_block.hpp"
 #include "runtime/codec/cpu/coder_item.hpp"
 #include "runtime/codec/cpu/deflate_coder.hpp"
 #include "runtime/codec/cpu/zstd_coder.hpp"
@@ -44,7 +45,6 @@ struct Request {
   ptxkit_framing framing;
   bool is_reproducible, has_checksum;
   size_t largest_item_bytes;
-  uint32_t layout;  // kernels::TypedLayout, of typed rANS
 };
 
 Answer<Request> read_request(const ptxkit_batch_options* options) {
@@ -53,16 +53,18 @@ Answer<Request> read_request(const ptxkit_batch_options* options) {
   if (!read) return tl::unexpected(read.error());
   const auto info = info_of(read->codec);
   if (!info) return tl::unexpected(info.error());
-  const auto coding = coding_of(read->codec, read->level);
+  auto coding = coding_of(read->codec, read->level);
   if (!coding) return tl::unexpected(coding.error());
   if (read->framing > 31 || (info->framings >> read->framing & 1) == 0) {
     return refuse(read->framing > PTXKIT_FRAMING_STORED ? PTXKIT_INVALID_VALUE : PTXKIT_UNSUPPORTED,
                   fmt::format("{} has no framing {}", info->name, read->framing),
                   "bits of ptxkit_codec_info.framings say which there are");
   }
-  const auto layout = layout_of(*read);
-  if (!layout) return tl::unexpected(layout.error());
+  const auto elements = elements_of(read->codec, read->dtype, read->stride);
+  if (!elements) return tl::unexpected(elements.error());
   using Kind = Coding::Kind;
+  if (*elements) coding->elements = **elements;
+  if (coding->kind == Kind::typed && read->framing == PTXKIT_FRAMING_FRAME) coding->kind = Kind::ptz;
   const bool is_own = coding->kind == Kind::lz4 || coding->kind == Kind::ptz || coding->kind == Kind::typed;
   const uint32_t known = is_own                       ? uint32_t{PTXKIT_REPRODUCIBLE}
                          : coding->kind == Kind::zstd ? uint32_t{PTXKIT_CONTENT_CHECKSUM}
@@ -70,12 +72,9 @@ Answer<Request> read_request(const ptxkit_batch_options* options) {
   if ((read->flags & ~known) != 0)
     return refuse(PTXKIT_INVALID_VALUE,
                   fmt::format("options: {} has no flags {:#x}", info->name, read->flags & ~known));
-  return Request{*coding,
-                 read->framing,
-                 (read->flags & PTXKIT_REPRODUCIBLE) != 0,
+  return Request{*coding, read->framing, (read->flags & PTXKIT_REPRODUCIBLE) != 0,
                  (read->flags & PTXKIT_CONTENT_CHECKSUM) != 0,
-                 static_cast<size_t>(std::min<uint64_t>(info->largest_host_item, std::numeric_limits<size_t>::max())),
-                 *layout};
+                 static_cast<size_t>(std::min<uint64_t>(info->largest_host_item, std::numeric_limits<size_t>::max()))};
 }
 
 // The arrays of a call.
@@ -457,7 +456,7 @@ kernels::TypedOutcome encode_typed(Bytes raw, MutableBytes output, kernels::Type
 // Typed rANS: a thread for each item.
 void convert_typed(ptxkit_context& context, const Request& request, const Arrays& arrays,
                    std::vector<ptxkit_status>& statuses, bool compresses) {
-  const auto layout = static_cast<kernels::TypedLayout>(request.layout);
+  const kernels::TypedLayout layout = codec::layout_of(request.coding.elements);
   context.lz4.engine().executor().for_each(arrays.count, [&](size_t i, unsigned) {
     if (statuses[i] != PTXKIT_OK) return;
     const auto outcome = compresses ? encode_typed(arrays.input(i), arrays.output(i), layout)
@@ -513,7 +512,7 @@ Answer<size_t> bound_of(const ptxkit_batch_options* options, size_t item_bytes) 
     case Coding::Kind::deflate:
       return codec::deflate_bound(request->coding.wrapper, item_bytes);
     case Coding::Kind::typed:
-      return kernels::typed_bound(item_bytes, static_cast<kernels::TypedLayout>(request->layout));
+      return kernels::typed_bound(item_bytes, codec::layout_of(request->coding.elements));
     case Coding::Kind::lz4:
       break;
   }

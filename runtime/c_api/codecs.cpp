@@ -99,8 +99,10 @@ Answer<ptxkit_codec_info> info_of(ptxkit_codec codec) {
   }
   if (codec == PTXKIT_CODEC_RANS) {
     copy_name(info.name, ptz_row(codec)->name);
-    info.operations = PTXKIT_CAN_HOST_BATCH | PTXKIT_CAN_DEVICE_BATCH;
-    info.framings = 1u << PTXKIT_FRAMING_RAW;
+    copy_name(info.extension, ".ptz");
+    info.operations |= PTXKIT_CAN_DEVICE_BATCH;
+    info.framings = 1u << PTXKIT_FRAMING_RAW | 1u << PTXKIT_FRAMING_FRAME;
+    info.default_block_bytes = 1u << ptz_row(codec)->block_bits;
     info.greatest_level = 1;
     info.default_level = 1;
     info.largest_host_item = kernels::kMaxBatchRawBytes;
@@ -147,56 +149,54 @@ Answer<Coding> coding_of(ptxkit_codec codec, int32_t level) {
   }
   Coding coding;
   coding.level = level;
-  if (codec == PTXKIT_CODEC_RANS) {
-    coding.kind = Coding::Kind::typed;
-    return coding;
-  }
   if (const StandardRow* const row = standard_row(codec)) {
     coding.kind = row->kind;
     coding.wrapper = row->wrapper;
     return coding;
   }
   coding.ptz = ptz_row(codec);
-  if (coding.ptz != nullptr) coding.kind = Coding::Kind::ptz;
+  if (coding.ptz != nullptr) coding.kind = codec == PTXKIT_CODEC_RANS ? Coding::Kind::typed : Coding::Kind::ptz;
   if (level != info->default_level) coding.search = codec::MatchSearch::tables;
   coding.is_high = coding.is_lz4() && level == 2;
   return coding;
 }
 
-Answer<uint32_t> layout_of(const ptxkit_batch_options& options) {
-  using kernels::TypedLayout;
-  if (options.codec != PTXKIT_CODEC_RANS) {
-    if (options.dtype == 0 && options.stride == 0) return 0u;
+format::PtzHeader Coding::ptz_header() const {
+  const auto coding = ptz->has_elements() ? format::PtzCoding(ptz->codec, elements) : format::PtzCoding(ptz->codec);
+  return {coding, ptz->block_bits};
+}
+
+Answer<std::optional<format::Elements>> elements_of(ptxkit_codec codec, uint32_t dtype, uint32_t stride) {
+  using format::Elements;
+  if (codec != PTXKIT_CODEC_RANS) {
+    if (dtype == 0 && stride == 0) return std::nullopt;
     return refuse(PTXKIT_INVALID_VALUE,
-                  fmt::format("options: codec {} has no dtype and no stride, found {} and {}", options.codec,
-                              options.dtype, options.stride),
+                  fmt::format("options: codec {} has no dtype and no stride, found {} and {}", codec, dtype, stride),
                   "set them to 0, or the codec to PTXKIT_CODEC_RANS");
   }
-  constexpr TypedLayout kOfNumbers[] = {TypedLayout::bytes,   TypedLayout::bfloat16, TypedLayout::float16,
-                                        TypedLayout::float32, TypedLayout::bytes,    TypedLayout::bytes,
-                                        TypedLayout::bytes};
-  if (options.dtype >= std::size(kOfNumbers)) {
-    return refuse(PTXKIT_INVALID_VALUE, fmt::format("options: there is no dtype {}", options.dtype),
+  constexpr Elements kOfNumbers[] = {Elements::bytes, Elements::bfloat16, Elements::float16, Elements::float32,
+                                     Elements::bytes, Elements::bytes,    Elements::bytes};
+  if (dtype >= std::size(kOfNumbers)) {
+    return refuse(PTXKIT_INVALID_VALUE, fmt::format("options: there is no dtype {}", dtype),
                   "ptxkit_dtype has the numbers");
   }
-  if (options.dtype != PTXKIT_DTYPE_BYTES && options.stride != 0) {
-    return refuse(PTXKIT_INVALID_VALUE,
-                  fmt::format("options: dtype {} has no stride, found {}", options.dtype, options.stride),
+  if (dtype != PTXKIT_DTYPE_BYTES && stride != 0) {
+    return refuse(PTXKIT_INVALID_VALUE, fmt::format("options: dtype {} has no stride, found {}", dtype, stride),
                   "a stride is of PTXKIT_DTYPE_BYTES alone");
   }
-  switch (options.stride) {
+  switch (stride) {
     case 0:
     case 1:
-      return static_cast<uint32_t>(kOfNumbers[options.dtype]);
+      return kOfNumbers[dtype];
     case 2:
-      return static_cast<uint32_t>(TypedLayout::stride2);
+      return Elements::stride2;
     case 4:
-      return static_cast<uint32_t>(TypedLayout::stride4);
+      return Elements::stride4;
     case 8:
-      return static_cast<uint32_t>(TypedLayout::stride8);
+      return Elements::stride8;
     default:
       return refuse(PTXKIT_INVALID_VALUE,
-                    fmt::format("options: there is no stride of {} bytes, expected 1, 2, 4 or 8", options.stride));
+                    fmt::format("options: there is no stride of {} bytes, expected 1, 2, 4 or 8", stride));
   }
 }
 

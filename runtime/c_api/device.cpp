@@ -8,6 +8,7 @@
 #include "runtime/c_api/codecs.hpp"
 #include "runtime/c_api/ptxkit.h"
 #include "runtime/c_api/status.hpp"
+#include "runtime/codec/blocks/typed_block.hpp"
 #include "runtime/driver/driver.hpp"
 #include "runtime/library/device_batches.hpp"
 
@@ -70,15 +71,16 @@ Answer<Request> read_request(const ptxkit_batch_options* options) {
   if (coding->is_high) return refuse(PTXKIT_UNSUPPORTED, "batches in device memory have level 1 alone");
   if ((read->flags & ~uint32_t{PTXKIT_REPRODUCIBLE}) != 0)
     return refuse(PTXKIT_INVALID_VALUE, fmt::format("options: unknown flags {:#x}", read->flags));
-  const auto layout = layout_of(*read);
-  if (!layout) return tl::unexpected(layout.error());
+  const auto elements = elements_of(read->codec, read->dtype, read->stride);
+  if (!elements) return tl::unexpected(elements.error());
   const auto framing = framing_of(*read);
   if (!framing) return tl::unexpected(framing.error());
-  if (*layout != 0 && *framing != library::Framing::raw) {
+  if (*elements && *framing != library::Framing::raw) {
     return refuse(PTXKIT_UNSUPPORTED, fmt::format("{} has no framing {}", info->name, read->framing),
                   "take PTXKIT_FRAMING_RAW");
   }
-  return Request{*framing, static_cast<library::Coding>(*layout)};
+  return Request{*framing,
+                 *elements ? static_cast<library::Coding>(codec::layout_of(**elements)) : library::Coding::lz4};
 }
 
 Answer<> query(const ptxkit_batch_options* options, size_t max_input_bytes, size_t count,

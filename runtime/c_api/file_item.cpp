@@ -49,11 +49,11 @@ Answer<size_t> compress_file_item(ptxkit_context& context, const Coding& coding,
   if (!coder) return refuse(PTXKIT_DEVICE, coder.error());
   format::MemorySource source(raw, "item");
   RoomSink sink(output);
-  const format::PtzHeader header{coding.ptz->codec, coding.ptz->block_bits};
   codec::PtzOptions options;
   options.coder = &**coder;
   options.search = coding.search;
-  return answer(codec::compress_ptz(source, sink, engine.executor(), header, options), sink, PTXKIT_DEVICE);
+  return answer(codec::compress_ptz(source, sink, engine.executor(), coding.ptz_header(), options), sink,
+                PTXKIT_DEVICE);
 }
 
 Answer<size_t> decompress_file_item(ptxkit_context& context, bool is_lz4, codec::Bytes stored,

@@ -80,7 +80,7 @@ typedef uint32_t ptxkit_codec;
 #define PTXKIT_CODEC_GZIP ((ptxkit_codec)3)
 #define PTXKIT_CODEC_ZLIB ((ptxkit_codec)4)
 #define PTXKIT_CODEC_DEFLATE ((ptxkit_codec)5)
-#define PTXKIT_CODEC_RANS ((ptxkit_codec)261)  // typed rANS, for arrays of numbers: ptxkit_batch_options.dtype
+#define PTXKIT_CODEC_RANS ((ptxkit_codec)261)  // typed rANS, for arrays of numbers: ptxkit_dtype
 
 // How the bytes of an item are wrapped.
 typedef uint32_t ptxkit_framing;
@@ -204,11 +204,11 @@ typedef enum ptxkit_flags {
   PTXKIT_SEEKABLE = 32             // Zstandard streams: many frames, and a table of them behind
 } ptxkit_flags;
 
-// The elements of items of PTXKIT_CODEC_RANS. Items may have any number of bytes: what is behind the last whole 128
+// The elements of items, streams and files of PTXKIT_CODEC_RANS. They may have any number of bytes: what is behind the last whole 128
 // elements is stored as it is. Every bit pattern comes back, those of NaNs and denormals too. A wrong type costs ratio
 // alone.
 typedef enum ptxkit_dtype {
-  PTXKIT_DTYPE_BYTES = 0,  // elements of ptxkit_batch_options.stride bytes; each byte of an element is coded apart
+  PTXKIT_DTYPE_BYTES = 0,  // elements of `stride` bytes; each byte of an element is coded apart
   PTXKIT_DTYPE_BF16 = 1,
   PTXKIT_DTYPE_FP16 = 2,
   PTXKIT_DTYPE_FP32 = 3,
@@ -348,9 +348,11 @@ typedef struct ptxkit_stream_options {
   uint64_t content_bytes;  // compression only: of the whole input, for the frame's header; 0: unknown
   uint64_t memory_bytes;   // for all buffers of the stream; 0: as much as is fastest
   const ptxkit_hooks* hooks;  // progress and is_cancelled; used during the call only
-  uint32_t reserved[4];
+  uint32_t dtype;             // compression only: ptxkit_dtype, of PTXKIT_CODEC_RANS; otherwise 0
+  uint32_t stride;            // compression only, of PTXKIT_DTYPE_BYTES: 1, 2, 4 or 8 bytes, 0 for 1; otherwise 0
+  uint32_t reserved[2];
 } ptxkit_stream_options;  // 64 bytes
-#define PTXKIT_STREAM_OPTIONS_DEFAULTS {sizeof(ptxkit_stream_options), PTXKIT_CODEC_LZ4, 0, 0, 0, 0, 0, 0, 0, {0}}
+#define PTXKIT_STREAM_OPTIONS_DEFAULTS {sizeof(ptxkit_stream_options), PTXKIT_CODEC_LZ4, 0, 0, 0, 0, 0, 0, 0, 0, 0, {0}}
 
 typedef struct ptxkit_totals {
   uint64_t raw_bytes, stored_bytes, frame_count, block_count;

@@ -145,7 +145,7 @@ Answer<format::PtzHeader> ptz_header(const ptxkit_stream_options& options, const
     return refuse(PTXKIT_INVALID_VALUE, fmt::format("options: flags {:#x} are of LZ4 frames only", options.flags));
   if (options.content_bytes != 0)
     return refuse(PTXKIT_INVALID_VALUE, "options: content_bytes is of LZ4 frames only", "leave it 0");
-  format::PtzHeader header{coding.ptz->codec, coding.ptz->block_bits};
+  format::PtzHeader header = coding.ptz_header();
   if (options.block_bytes == 0) return header;
   for (header.block_bits = format::kPtzMinBlockBits; header.block_bits <= format::kPtzMaxBlockBits; ++header.block_bits)
     if (uint32_t{1} << header.block_bits == options.block_bytes) return header;
@@ -194,8 +194,11 @@ void set_totals(ptxkit_totals* totals, const codec::StreamTotals& from) {
 
 Answer<codec::StreamTotals> compress(ptxkit_context& context, const ptxkit_stream_options& options, Call& call,
                                      format::ByteSource& source, format::ByteSink& sink) {
-  const auto coding = coding_of(options.codec, options.level);
+  auto coding = coding_of(options.codec, options.level);
   if (!coding) return tl::unexpected(coding.error());
+  const auto elements = elements_of(options.codec, options.dtype, options.stride);
+  if (!elements) return tl::unexpected(elements.error());
+  if (*elements) coding->elements = **elements;
   library::Engine& engine = context.lz4.engine();
   Result<codec::StreamTotals> totals;
   if (coding->is_lz4()) {
@@ -210,7 +213,7 @@ Answer<codec::StreamTotals> compress(ptxkit_context& context, const ptxkit_strea
     totals = codec::compress_stream(
         source, sink, engine.backend(),
         {.header = *header, .encoder = encoder, .progress = call.progress(), .limits = call.limits()});
-  } else if (coding->kind != Coding::Kind::ptz) {
+  } else if (coding->ptz == nullptr) {
     const auto info = info_of(options.codec);
     if (!info) return tl::unexpected(info.error());
     if (const auto good = check_standard(options, *info); !good) return tl::unexpected(good.error());
@@ -230,8 +233,11 @@ Answer<codec::StreamTotals> compress(ptxkit_context& context, const ptxkit_strea
 
 Answer<codec::StreamTotals> decompress(ptxkit_context& context, const ptxkit_stream_options& options, Call& call,
                                        format::ByteSource& source, format::ByteSink& sink) {
-  if (options.flags != 0 || options.level != 0 || options.block_bytes != 0 || options.content_bytes != 0)
-    return refuse(PTXKIT_INVALID_VALUE, "options: level, flags, block_bytes and content_bytes are of compression only");
+  if (options.flags != 0 || options.level != 0 || options.block_bytes != 0 || options.content_bytes != 0 ||
+      options.dtype != 0 || options.stride != 0) {
+    return refuse(PTXKIT_INVALID_VALUE,
+                  "options: level, flags, block_bytes, content_bytes, dtype and stride are of compression only");
+  }
   format::PeekedSource peeked(source);
   const auto first = peeked.first();
   if (!first) return refuse(PTXKIT_IO, first.error());

@@ -87,7 +87,9 @@ STRUCTURES: Dict[str, _Fields] = {
         ("content_bytes", c_uint64),
         ("memory_bytes", c_uint64),
         ("hooks", c_void_p),
-        ("reserved", c_uint32 * 4),
+        ("dtype", c_uint32),
+        ("stride", c_uint32),
+        ("reserved", c_uint32 * 2),
     ],
     "ptxkit_totals": [
         ("raw_bytes", c_uint64),

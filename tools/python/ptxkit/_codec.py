@@ -68,11 +68,11 @@ def whole_number(value: Any, name: str) -> int:
 class Codec:
     """Compresses and decompresses buffers in host memory, and arrays in device memory.
 
-    name         "lz4"; of .ptz containers "lzr", "lzf", "deflate-like", "bbw"; "rans" for arrays of numbers; codecs()
+    name         "lz4"; of .ptz containers "lzr", "lzf", "deflate-like", "bbw", and "rans" for arrays of numbers; codecs()
                  lists all
     level        0: the codec's default; codecs() lists the levels
     chunk_bytes  raw bytes of a block of framing "frame"; None: 64 KiB for lz4, the codec's default otherwise
-    framing      "frame" (default but of rans): a whole file. Of rans "raw" alone. Of lz4 also "raw", "numcodecs", "hdf5"
+    framing      "frame" (default but of rans): a whole file. Of rans "raw" is the default. Of lz4 also "raw", "numcodecs", "hdf5"
                  and "stored" (docs/c-api.md)
     threads      0: one for each usable core
     policy       "automatic", "cpu", "gpu" or "mixed"; of buffers in host memory
@@ -221,6 +221,7 @@ class Codec:
                         _streams.NO_CONTENT_CHECKSUM if self._number == _batch.LZ4 else 0,
                         self._chunk_bytes,
                         _size_of(item) if self._number == _batch.LZ4 else 0,
+                        elements=self._elements_of(items),
                     ),
                     item,
                 )

@@ -9,7 +9,7 @@ import os
 import weakref
 from typing import Any, Callable, Optional, Union, cast
 
-from ptxkit import _codec, _context, _errors, _streams
+from ptxkit import _batch, _codec, _context, _errors, _streams
 
 _BUFFER_BYTES = 1 << 20
 
@@ -379,7 +379,7 @@ def _codec_for(file: Any, codec: Union[str, _codec.Codec, None]) -> _codec.Codec
             )
         codec = "lz4"
     if isinstance(codec, str):
-        codec = _codec.Codec(codec)
+        codec = _codec.Codec(codec, framing="frame")
     if not isinstance(codec, _codec.Codec):
         raise TypeError(f"codec: expected a name or a ptxkit.Codec, found a {type(codec).__name__}")
     if codec._settings["framing"] != "frame":
@@ -426,5 +426,7 @@ def open(
         raise _errors.InvalidValueError(
             "a .ptz file cannot be extended: mode 'a' is of .lz4 files", _errors.INVALID_VALUE
         )
-    wanted = _streams.options(chosen._number, chosen._level, 0, chosen._chunk_bytes)
+    wanted = _streams.options(
+        chosen._number, chosen._level, 0, chosen._chunk_bytes, elements=chosen._elements or _batch.BYTES
+    )
     return in_text(File(file, binary, chosen._context, wanted, progress=progress), mode, encoding, errors, newline)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import _thread
 import ctypes
 import threading
-from typing import Any, Callable, List, Optional
+from typing import Any, Callable, List, Optional, Tuple
 
 from ptxkit import _buffers, _c, _context, _errors
 
@@ -15,8 +15,23 @@ Read = Callable[[int], Any]  # at most so many bytes as a bytes-like object, an 
 Write = Callable[[bytes], Any]
 
 
-def options(codec: int = 1, level: int = 0, flags: int = 0, block_bytes: int = 0, content_bytes: int = 0) -> Any:
-    return _c.StreamOptions(codec=codec, level=level, flags=flags, block_bytes=block_bytes, content_bytes=content_bytes)
+def options(
+    codec: int = 1,
+    level: int = 0,
+    flags: int = 0,
+    block_bytes: int = 0,
+    content_bytes: int = 0,
+    elements: Tuple[int, int] = (0, 0),
+) -> Any:
+    return _c.StreamOptions(
+        codec=codec,
+        level=level,
+        flags=flags,
+        block_bytes=block_bytes,
+        content_bytes=content_bytes,
+        dtype=elements[0],
+        stride=elements[1],
+    )
 
 
 def run(compresses: bool, context: _context.Context, wanted: Any, read: Read, write: Write) -> Any:

@@ -180,7 +180,7 @@ TEST_F(Streams, RefuseWrongOptions) {
   refused(PTXKIT_INVALID_VALUE, "zstd has one size",
           [](auto& options) { options.codec = PTXKIT_CODEC_ZSTD, options.block_bytes = 65536; });
   refused(PTXKIT_INVALID_VALUE, "no level 9", [](auto& options) { options.level = 9; });
-  refused(PTXKIT_INVALID_VALUE, "reserved", [](auto& options) { options.reserved[3] = 9; });
+  refused(PTXKIT_INVALID_VALUE, "reserved", [](auto& options) { options.reserved[1] = 9; });
   refused(PTXKIT_UNSUPPORTED, "linked", [](auto& options) { options.flags = PTXKIT_LINKED_BLOCKS, options.level = 2; });
   options_ = PTXKIT_STREAM_OPTIONS_DEFAULTS;
   options_.level = 1;

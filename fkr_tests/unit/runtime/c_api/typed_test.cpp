@@ -99,7 +99,7 @@ TEST_F(TypedCApi, RefusesOptionsThatCannotBeRight) {
   refused(rans(7, 0), PTXKIT_INVALID_VALUE, "there is no dtype 7");
   refused(rans(PTXKIT_DTYPE_BYTES, 3), PTXKIT_INVALID_VALUE, "no stride of 3 bytes, expected 1, 2, 4 or 8");
   refused(rans(PTXKIT_DTYPE_BF16, 2), PTXKIT_INVALID_VALUE, "dtype 1 has no stride, found 2");
-  refused(rans(0, 0, PTXKIT_FRAMING_FRAME), PTXKIT_UNSUPPORTED, "rans has no framing 1");
+  refused(rans(0, 0, PTXKIT_FRAMING_HDF5), PTXKIT_UNSUPPORTED, "rans has no framing 3");
   refused(api::batch_options(PTXKIT_CODEC_LZ4, PTXKIT_FRAMING_RAW, PTXKIT_DTYPE_BF16), PTXKIT_INVALID_VALUE,
           "codec 1 has no dtype and no stride, found 1 and 0");
   auto level = rans(0, 0);
@@ -107,12 +107,61 @@ TEST_F(TypedCApi, RefusesOptionsThatCannotBeRight) {
   refused(level, PTXKIT_INVALID_VALUE, "rans has no level 2");
   options_.dtype = PTXKIT_DTYPE_FP16;
   EXPECT_EQ(ptxkit_compress_bound(&options_, size_t{0x7E000001}, &bound), PTXKIT_ITEM_TOO_LARGE);
-  ptxkit_stream_options stream = PTXKIT_STREAM_OPTIONS_DEFAULTS;
-  stream.codec = PTXKIT_CODEC_RANS;
   const auto read = [](void*, void*, size_t) -> int64_t { return 0; };
   const auto write = [](void*, const void*, size_t) { return 0; };
-  EXPECT_EQ(ptxkit_compress_stream(context_, &stream, read, nullptr, write, nullptr, nullptr), PTXKIT_UNSUPPORTED);
-  EXPECT_THAT(ptxkit_last_error(), HasSubstr("there are no streams of rans"));
+  auto stream = api::stream_options(PTXKIT_CODEC_RANS, PTXKIT_DTYPE_BF16, 2);
+  EXPECT_EQ(ptxkit_compress_stream(context_, &stream, read, nullptr, write, nullptr, nullptr), PTXKIT_INVALID_VALUE);
+  EXPECT_THAT(ptxkit_last_error(), HasSubstr("dtype 1 has no stride, found 2"));
+  stream = api::stream_options(PTXKIT_CODEC_LZ4, PTXKIT_DTYPE_BF16);
+  EXPECT_EQ(ptxkit_compress_stream(context_, &stream, read, nullptr, write, nullptr, nullptr), PTXKIT_INVALID_VALUE);
+  EXPECT_THAT(ptxkit_last_error(), HasSubstr("codec 1 has no dtype and no stride"));
+  EXPECT_EQ(ptxkit_decompress_stream(context_, &stream, read, nullptr, write, nullptr, nullptr), PTXKIT_INVALID_VALUE);
+  EXPECT_THAT(ptxkit_last_error(), HasSubstr("dtype and stride are of compression only"));
+}
+
+// A stream, an item of framing FRAME, and what the codec of blocks makes of the same bytes are one container.
+TEST_F(TypedCApi, StreamsAndFramesAreContainers) {
+  const Bytes raw = weight_bytes(3'000'001, TypedLayout::bfloat16, 3);
+  const auto options = api::stream_options(PTXKIT_CODEC_RANS, PTXKIT_DTYPE_BF16);
+  struct Place {
+    const Bytes& from;
+    size_t at = 0;
+    Bytes to = {};
+  };
+  const auto read = [](void* user, void* into, size_t count) -> int64_t {
+    auto& place = *static_cast<Place*>(user);
+    count = std::min(count, place.from.size() - place.at);
+    std::copy_n(place.from.begin() + static_cast<ptrdiff_t>(place.at), count, static_cast<uint8_t*>(into));
+    place.at += count;
+    return static_cast<int64_t>(count);
+  };
+  const auto write = [](void* user, const void* bytes, size_t count) {
+    const auto* const first = static_cast<const uint8_t*>(bytes);
+    auto& to = static_cast<Place*>(user)->to;
+    to.insert(to.end(), first, first + count);
+    return 0;
+  };
+  Place packed{raw};
+  ASSERT_OK(ptxkit_compress_stream(context_, &options, read, &packed, write, &packed, nullptr));
+  EXPECT_EQ(packed.to[5], 5u);
+  EXPECT_EQ(packed.to[7], static_cast<uint8_t>(TypedLayout::bfloat16));
+  EXPECT_LT(packed.to.size(), raw.size() * 7 / 10);
+  Place back{packed.to};
+  const ptxkit_stream_options plain = PTXKIT_STREAM_OPTIONS_DEFAULTS;
+  ASSERT_OK(ptxkit_decompress_stream(context_, &plain, read, &back, write, &back, nullptr));
+  EXPECT_TRUE(back.to == raw);
+
+  const auto framed = api::batch_options(PTXKIT_CODEC_RANS, PTXKIT_FRAMING_FRAME, PTXKIT_DTYPE_BF16);
+  size_t bound = 0, raw_bytes = 0;
+  ASSERT_OK(ptxkit_compress_bound(&framed, raw.size(), &bound));
+  Batch batch({raw}, {bound});
+  ASSERT_OK(batch.compress(context_, &framed));
+  EXPECT_TRUE(batch.results()[0] == packed.to);
+  ASSERT_OK(ptxkit_decompressed_size(&framed, packed.to.data(), packed.to.size(), &raw_bytes));
+  EXPECT_EQ(raw_bytes, raw.size());
+  Batch back_again({packed.to}, {raw.size()});
+  ASSERT_OK(back_again.decompress(context_, &framed));
+  EXPECT_TRUE(back_again.results()[0] == raw);
 }
 
 }  // namespace
