@@ -1,4 +1,5 @@
 // Typed rANS on a GPU: the bytes of the reference, and what it says of damaged items.
+#include <algorithm>
 #include <random>
 
 #include <gtest/gtest.h>
@@ -143,6 +144,75 @@ TEST(DeviceTyped, LargeItems) {
 TEST(DeviceTyped, DamagedItems) {
   PTXKIT_REQUIRE_DEVICE();
   for (const auto& of : testing::kNamedLayouts) expect_status_of_reference(300, 9000, of);
+}
+
+// 25,000 damaged forms of 32 items, in one allocation each way: the verdicts and bytes of the reference.
+void expect_round_of_reference(const library::DeviceBatches& batches, const testing::NamedLayout& of, uint32_t seed) {
+  constexpr size_t kItems = 25'000, kGood = 32;
+  std::mt19937 random(seed);
+  std::vector<Bytes> good;
+  std::vector<size_t> raw_bytes;
+  for (size_t i = 0; i < kGood; ++i) {
+    raw_bytes.push_back(random() % 6000);
+    good.push_back(testing::typed_coded(testing::weight_bytes(raw_bytes.back(), of.layout, random()), of.layout));
+  }
+  Bytes packed, expected;
+  std::vector<uint64_t> inputs, input_bytes, outputs, rooms;
+  std::vector<int32_t> statuses;
+  for (size_t i = 0; i < kItems; ++i) {
+    Bytes bad = good[i % kGood];
+    // What decides is at the front: header, index, tables.
+    if (i % 2 == 0) bad[random() % std::min<size_t>(bad.size(), 700)] ^= static_cast<uint8_t>(1u << random() % 8);
+    if (i % 2 != 0) fuzz::damage(bad, random);
+    inputs.push_back(packed.size());
+    input_bytes.push_back(bad.size());
+    packed.insert(packed.end(), bad.begin(), bad.end());
+    packed.resize(kernels::typed_aligned(packed.size()));
+    outputs.push_back(expected.size());
+    rooms.push_back(raw_bytes[i % kGood]);
+    Bytes back(rooms.back());
+    const auto outcome = kernels::typed_decode_reference(bad, back);
+    statuses.push_back(static_cast<int32_t>(outcome.status));
+    back.resize(outcome.size_bytes);
+    expected.insert(expected.end(), back.begin(), back.end());
+    expected.resize(outputs.back() + kernels::typed_aligned(rooms.back()));
+  }
+  testing::BatchMemory memory(*testing::device());
+  const uint64_t from = memory.upload(packed), to = memory.upload(Bytes(expected.size()));
+  for (uint64_t& address : inputs) address += from;
+  std::vector<uint64_t> addresses;
+  for (const uint64_t at : outputs) addresses.push_back(to + at);
+  library::BatchDecompression batch;
+  batch.inputs = memory.upload(inputs);
+  batch.input_bytes = memory.upload(input_bytes);
+  batch.output_capacities = memory.upload(rooms);
+  batch.output_bytes = memory.upload(std::vector<uint64_t>(kItems));
+  batch.item_count = kItems;
+  batch.outputs = memory.upload(addresses);
+  batch.statuses = memory.upload(std::vector<int32_t>(kItems, -1));
+  batch.coding = library::Coding::bytes;
+  const auto done = batches.decompress(batch, memory.stream().handle());
+  ASSERT_TRUE(done) << done.error().message();
+  ASSERT_EQ(memory.download<int32_t>(batch.statuses, kItems), statuses) << of.name << ", seed " << seed;
+  const Bytes decoded = memory.download<uint8_t>(to, expected.size());
+  for (size_t i = 0; i < kItems; ++i) {
+    if (statuses[i] != 0) continue;
+    const auto size = static_cast<ptrdiff_t>(rooms[i]), at = static_cast<ptrdiff_t>(outputs[i]);
+    ASSERT_TRUE(std::equal(decoded.begin() + at, decoded.begin() + at + size, expected.begin() + at))
+        << of.name << ", seed " << seed << ", item " << i;
+  }
+}
+
+TEST(DeviceTyped, AMillionDamagedItems) {
+  PTXKIT_REQUIRE_DEVICE();
+  const auto batches = library::DeviceBatches::open();
+  ASSERT_TRUE(batches) << batches.error().message();
+  for (uint32_t round = 0; round < 6; ++round) {
+    for (const auto& of : testing::kNamedLayouts) {
+      expect_round_of_reference(*batches, of, 100 * round + static_cast<uint32_t>(of.layout));
+      if (HasFatalFailure()) return;
+    }
+  }
 }
 
 // What the emulator runs in a few seconds.

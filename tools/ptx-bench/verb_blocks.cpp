@@ -38,11 +38,13 @@ struct Codec {
   MatchSearch search;
 };
 
-// Every codec; those with a choice of match search also with the fast one.
+// Every codec; those with a choice of match search also with the fast one, those of numbers with every kind of them.
 std::vector<Codec> all_codecs() {
   std::vector<Codec> all;
   for (const format::PtzCodecRow& row : format::ptz_codecs()) {
-    all.push_back({std::string(row.name), row.codec, MatchSearch::chains});
+    for (const PtzCoding& coding :
+         row.has_elements() ? format::ptz_codings(row.codec) : std::vector{PtzCoding(row.codec)})
+      all.push_back({format::name_of(coding), coding, MatchSearch::chains});
     if (row.has_match_search()) all.push_back({fmt::format("{} -1", row.name), row.codec, MatchSearch::tables});
   }
   return all;
