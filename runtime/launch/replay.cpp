@@ -1,6 +1,7 @@
 #include "runtime/launch/replay.hpp"
 
 #include <algorithm>
+#include <array>
 #include <cstddef>
 #include <iterator>
 #include <optional>
@@ -36,23 +37,31 @@ std::string_view dynamic_rule(std::string_view rule) {
 }
 
 // Whether a fault is the one that a finding predicts. A race has one of four rules, by its two threads: of a block
-// (F036, in global memory F102), lanes of a warp (F050), of a grid (F042).
+// (F036, in global memory F102), lanes of a warp (F050), of a grid (F042). Threads that do not come to a barrier leave
+// before it (F037), wait elsewhere (F039), or are of the same warp (F038): that depends on what the others do after the
+// branch that the finding names.
 bool is_predicted(std::string_view finding, std::string_view fault) {
   static constexpr std::string_view kRaces[] = {"F036", "F042", "F050", "F102"};
-  const auto is_race = [](std::string_view rule) { return std::ranges::find(kRaces, rule) != std::end(kRaces); };
-  return dynamic_rule(finding) == fault || (is_race(finding) && is_race(fault));
+  static constexpr std::string_view kAbsent[] = {"F038", "F039", "F045"}, kBarrierFaults[] = {"F037", "F038", "F039"};
+  const auto is_in = [](std::string_view rule, const auto& rules) {
+    return std::ranges::find(rules, rule) != std::end(rules);
+  };
+  return dynamic_rule(finding) == fault || (is_in(finding, kRaces) && is_in(fault, kRaces)) ||
+         (is_in(finding, kAbsent) && is_in(fault, kBarrierFaults));
 }
 
 // The check that detects the faults of a rule. 0 if no check is needed: the emulator always stops at them.
 uint32_t check_of(std::string_view rule) {
   static constexpr std::pair<std::string_view, uint32_t> kChecks[] = {
-      {"F025", emulator::kCheckBounds},        {"F026", emulator::kCheckBounds},
-      {"F029", emulator::kCheckBounds},        {"F036", emulator::kCheckRaces},
-      {"F037", emulator::kCheckBarriers},      {"F042", emulator::kCheckRaces},
-      {"F050", emulator::kCheckRaces},         {"F051", emulator::kCheckAlignment},
-      {"F054", emulator::kCheckBounds},        {"F055", emulator::kCheckBounds},
-      {"F060", emulator::kCheckUninitialised}, {"F067", emulator::kCheckBarriers},
-      {"F071", emulator::kCheckUninitialised}, {"F085", emulator::kCheckBarriers}};
+      {"F025", emulator::kCheckBounds},    {"F026", emulator::kCheckBounds},
+      {"F029", emulator::kCheckBounds},    {"F036", emulator::kCheckRaces},
+      {"F037", emulator::kCheckBarriers},  {"F038", emulator::kCheckBarriers},
+      {"F039", emulator::kCheckBarriers},  {"F045", emulator::kCheckBarriers},
+      {"F042", emulator::kCheckRaces},     {"F050", emulator::kCheckRaces},
+      {"F051", emulator::kCheckAlignment}, {"F054", emulator::kCheckBounds},
+      {"F055", emulator::kCheckBounds},    {"F060", emulator::kCheckUninitialised},
+      {"F067", emulator::kCheckBarriers},  {"F071", emulator::kCheckUninitialised},
+      {"F085", emulator::kCheckBarriers}};
   const auto* const found =
       std::ranges::find(kChecks, dynamic_rule(rule), &std::pair<std::string_view, uint32_t>::first);
   return found == std::end(kChecks) ? 0 : found->second;
@@ -78,6 +87,12 @@ void apply_witness_threads(const Witness& witness, const ptx::Function& kernel, 
 void apply_witness_bytes(const Witness& witness, GeneratedLaunch& launch) {
   for (GeneratedParameter& parameter : launch.parameters)
     for (GeneratedBuffer& buffer : parameter.buffers) std::ranges::fill(buffer.bytes, std::byte{*witness.loaded_byte});
+}
+
+bool is_named(const std::optional<uint32_t> (&named)[3], const std::array<uint32_t, 3>& thread) {
+  for (unsigned d = 0; d < 3; ++d)
+    if (named[d] && *named[d] != thread[d]) return false;
+  return named[0] || named[1] || named[2];
 }
 
 bool is_thread_of(const Witness& witness, const emulator::Fault& fault) {
@@ -135,6 +150,7 @@ class Replayer {
   Result<void> try_launch(GeneratedLaunch launch, bool has_witness_bytes);
   Result<EmulatedLaunch> run_emulator(const GeneratedLaunch& launch, bool only) const;
   void record(const EmulatedLaunch& run);
+  bool is_behind_the_branch(const emulator::Fault& fault) const;
 
   const ptx::Module& module_;
   const ptx::Function& kernel_;
@@ -159,12 +175,19 @@ Result<EmulatedLaunch> Replayer::run_emulator(const GeneratedLaunch& launch, boo
   return emulate(device, module_, kernel_, launch, options, {.watched_lines = lines_});
 }
 
+// F039 names a branch. The barrier at which one of its threads waits in vain is behind it.
+bool Replayer::is_behind_the_branch(const emulator::Fault& fault) const {
+  return rule_ == "F039" && witness() != nullptr &&
+         (is_named(witness()->tid, fault.thread.thread) || is_named(witness()->other_tid, fault.thread.thread));
+}
+
 void Replayer::record(const EmulatedLaunch& run) {
   const uint32_t line = lines_.front();
   observed_.has_reached |= std::ranges::any_of(run.visits, [&](const auto& visit) { return visit.line == line; });
   for (const emulator::Fault& fault : run.outcome.faults) {
     const bool is_other_side = fault.has_other && fault.other_site.line == line;
-    if (is_predicted(rule_, emulator::rule(fault.kind)) && (fault.site.line == line || is_other_side)) {
+    if (is_predicted(rule_, emulator::rule(fault.kind)) &&
+        (fault.site.line == line || is_other_side || is_behind_the_branch(fault))) {
       observed_.fault = fault;
       return;
     }

@@ -9,9 +9,9 @@ namespace ptxkit::tools {
 namespace {
 
 // Rules that correspond to a fault of the emulator, directly or through a related rule.
-constexpr std::string_view kRunnable[] = {"F021", "F025", "F026", "F029", "F036", "F037", "F038",
-                                          "F039", "F046", "F049", "F050", "F051", "F054", "F055",
-                                          "F060", "F065", "F067", "F071", "F081", "F082", "F085"};
+constexpr std::string_view kRunnable[] = {"F021", "F025", "F026", "F029", "F036", "F037", "F038", "F039",
+                                          "F045", "F046", "F049", "F050", "F051", "F054", "F055", "F060",
+                                          "F065", "F067", "F071", "F081", "F082", "F085"};
 
 bool is_refuted(const rules::Finding& finding) {
   return finding.replay && finding.replay->outcome == rules::Replay::Outcome::refuted;

@@ -143,6 +143,28 @@ TEST(Replay, AWaitIsRefutedOnlyWhereTheOtherThreadStaysAway) {
   EXPECT_EQ(kernel.replayed("F038", kernel.finding(kStoreLine, witness)).outcome, Outcome::refuted);
 }
 
+// The upper warp jumps over a barrier and ends: the lower one waits for threads that have left.
+TEST(Replay, AThreadThatLeavesBeforeABarrierIsTheOneThatDoesNotCome) {
+  std::string text(kAligned);
+  text.replace(text.find("    st.shared.u32"), 4, "setp.gt.u32 %p, %t, 31; @%p bra.uni over; bar.sync 0; over: ");
+  const Kernel kernel(text);
+  auto witness = thread(5);
+  witness.other_tid[0] = 40;
+  for (const std::string_view rule : {"F038", "F039", "F045"}) {
+    const auto replay = kernel.replayed(rule, kernel.finding(kStoreLine, witness));
+    EXPECT_EQ(replay.outcome, Outcome::confirmed) << rule << ": " << replay.what;
+    EXPECT_THAT(replay.what, HasSubstr("a thread of the CTA left before this barrier"));
+  }
+  EXPECT_NE(kernel.replayed("F036", kernel.finding(kStoreLine, witness)).outcome, Outcome::confirmed);
+  // F039 names the branch, here in a line of its own: what counts is whether one of its threads waits in vain.
+  EXPECT_NE(kernel.replayed("F038", kernel.finding(kStoreLine - 1, witness)).outcome, Outcome::confirmed);
+  EXPECT_NE(kernel.replayed("F039", kernel.finding(kStoreLine - 1, witness)).outcome, Outcome::confirmed)
+      << "the one that the emulator names is thread 0";
+  witness.tid[0] = 0;
+  EXPECT_EQ(kernel.replayed("F039", kernel.finding(kStoreLine - 1, witness)).outcome, Outcome::confirmed);
+  EXPECT_NE(kernel.replayed("F038", kernel.finding(kStoreLine - 1, witness)).outcome, Outcome::confirmed);
+}
+
 // Reads word 20,000 of a buffer that is generated with 64 KiB; then the fault.
 TEST(Replay, ABufferThatALaunchLeavesGrows) {
   std::string text(kAligned);
