@@ -138,7 +138,9 @@ RuleResult barrier_count(Context& context) {
     if (one->minimum == one->maximum && other->minimum == other->maximum && one->minimum == other->minimum) continue;
     const flow::ValueId predicate = analyses.ssa().guard(graph.last(block));
     const bool apart = one->maximum < other->minimum || other->maximum < one->minimum;
-    const auto split = predicate == flow::kNone ? std::nullopt : find_split(context, predicate, graph.last(block));
+    const auto split = predicate == flow::kNone ? std::nullopt
+                                                : find_split(context, predicate, graph.last(block),
+                                                             function.instructions[graph.last(block)].guard.negated);
     if (!split || !apart) {
       if (open.empty())
         open = fmt::format(
@@ -155,8 +157,8 @@ RuleResult barrier_count(Context& context) {
     finding.assumptions = split->assumptions;
     Witness witness;
     for (unsigned d = 0; d < 3; ++d) {
-      witness.tid[d] = split->true_thread.tid[d];
-      witness.other_tid[d] = split->false_thread.tid[d];
+      witness.tid[d] = split->comes.tid[d];
+      witness.other_tid[d] = split->stays.tid[d];
     }
     finding.witness = witness;
     findings.push_back(std::move(finding));

@@ -31,13 +31,11 @@ std::string name_of(const flow::Thread& thread) {
   return fmt::format("({}, {}, {})", thread.tid[0], thread.tid[1], thread.tid[2]);
 }
 
-Witness witness_of(const SplitThreads& split, bool first_is_true) {
+Witness witness_of(const SplitThreads& split) {
   Witness witness;
-  const flow::Thread& first = first_is_true ? split.true_thread : split.false_thread;
-  const flow::Thread& second = first_is_true ? split.false_thread : split.true_thread;
   for (unsigned d = 0; d < 3; ++d) {
-    witness.tid[d] = first.tid[d];
-    witness.other_tid[d] = second.tid[d];
+    witness.tid[d] = split.comes.tid[d];
+    witness.other_tid[d] = split.stays.tid[d];
   }
   if (split.iteration) witness.iteration = static_cast<uint64_t>(*split.iteration);
   return witness;
@@ -60,9 +58,8 @@ RuleResult judge_barriers(Context& context, Wanted&& wanted, Severity severity, 
   std::string open;
   for (const GuardedBarrier& barrier : guarded.found) {
     if (!wanted(barrier)) continue;
-    const flow::ValueId predicate = analyses.ssa().guard(barrier.branch);
-    const auto split = predicate == flow::kNone ? std::nullopt : find_split(context, predicate, barrier.branch);
-    if (!split || (barrier.other == OtherSide::other_barrier && !same_warp(split->true_thread, split->false_thread))) {
+    const auto split = find_split_at_barrier(context, barrier);
+    if (!split || (barrier.other == OtherSide::other_barrier && !same_warp(split->comes, split->stays))) {
       if (open.empty() &&
           analyses.uniformity().branch(analyses.graph().block_of(barrier.branch)) != flow::Uniformity::uniform)
         open =
@@ -70,14 +67,10 @@ RuleResult judge_barriers(Context& context, Wanted&& wanted, Severity severity, 
                         line_of(context, barrier.branch), line_of(context, barrier.barrier));
       continue;
     }
-    const bool taken_is_true = !function.instructions[barrier.branch].guard.negated;
-    const bool first_is_true = barrier.on_taken_side == taken_is_true;
     Finding finding = finding_at(context, barrier.barrier, severity, split->tier, "", std::string(remedy));
-    finding.witness = witness_of(*split, first_is_true);
-    const flow::Thread& comes = first_is_true ? split->true_thread : split->false_thread;
-    const flow::Thread& stays = first_is_true ? split->false_thread : split->true_thread;
-    finding.message =
-        fmt::format("thread {} waits at this barrier, thread {} {}", name_of(comes), name_of(stays), outcome);
+    finding.witness = witness_of(*split);
+    finding.message = fmt::format("thread {} waits at this barrier, thread {} {}", name_of(split->comes),
+                                  name_of(split->stays), outcome);
     finding.path.push_back({function.instructions[barrier.branch].at, "the threads part here"});
     finding.assumptions = split->assumptions;
     findings.push_back(std::move(finding));
@@ -129,20 +122,17 @@ RuleResult predicated_barrier(Context& context) {
       if (predicate == flow::kNone || !ptx::is_whole_cta_barrier(function, function.instructions[id])) continue;
       any = true;
       if (analyses.uniformity().of(predicate) == flow::Uniformity::uniform) continue;
-      const auto split = find_split(context, predicate, id);
+      const auto split = find_split(context, predicate, id, function.instructions[id].guard.negated);
       if (!split) {
         if (open.empty())
           open = fmt::format("whether all threads agree on the guard in line {} is not known", line_of(context, id));
         continue;
       }
-      const bool first_is_true = !function.instructions[id].guard.negated;
-      const flow::Thread& comes = first_is_true ? split->true_thread : split->false_thread;
-      const flow::Thread& stays = first_is_true ? split->false_thread : split->true_thread;
-      Finding finding =
-          finding_at(context, id, Severity::high, split->tier,
-                     fmt::format("thread {} waits at this barrier, thread {} skips it", name_of(comes), name_of(stays)),
-                     "take the guard off the barrier");
-      finding.witness = witness_of(*split, first_is_true);
+      Finding finding = finding_at(context, id, Severity::high, split->tier,
+                                   fmt::format("thread {} waits at this barrier, thread {} skips it",
+                                               name_of(split->comes), name_of(split->stays)),
+                                   "take the guard off the barrier");
+      finding.witness = witness_of(*split);
       finding.assumptions = split->assumptions;
       findings.push_back(std::move(finding));
     }

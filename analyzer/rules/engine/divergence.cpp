@@ -1,6 +1,7 @@
 #include "analyzer/rules/engine/divergence.hpp"
 
 #include <algorithm>
+#include <functional>
 #include <iterator>
 #include <set>
 #include <utility>
@@ -84,7 +85,15 @@ OtherPath other_path(Analyses& analyses, BlockId start, BlockId joins, const std
 
 }  // namespace
 
-std::optional<SplitThreads> find_split(Context& context, flow::ValueId predicate, ptx::InstructionId instruction) {
+namespace {
+
+// Whether thread number `n` of those that are evaluated will do for a side of the split: `value` is what it computes.
+using SplitFilter = std::function<bool(flow::Evaluator& evaluator, size_t n, bool value)>;
+
+// As find_split(), by the threads that `filter` lets through, if it is not empty; `comes` computes `value_of_comes`.
+std::optional<SplitThreads> find_filtered_split(Context& context, flow::ValueId predicate,
+                                                ptx::InstructionId instruction, bool value_of_comes,
+                                                const SplitFilter& filter) {
   Analyses& analyses = context.analyses();
   flow::Forms& forms = analyses.forms();
   const flow::LaunchShape& shape = analyses.shape();
@@ -103,13 +112,13 @@ std::optional<SplitThreads> find_split(Context& context, flow::ValueId predicate
     threads.push_back(thread);
   }
   for (int64_t k = 0; k < (inner == flow::kNone ? 1 : kIterationsTried); ++k) {
-    std::optional<flow::Thread> is_true, is_false;
+    std::optional<flow::Thread> comes, stays;
     bool certain = shape.is_exact;
     auto iterations = flow::first_iterations(analyses.loops(), block);
     if (inner != flow::kNone) iterations[inner] = k;
     flow::Evaluator evaluator(forms, threads, std::move(iterations));
-    const flow::Column& values = evaluator.column(predicate);
-    for (uint32_t n = 0; n < threads.size() && !(is_true && is_false); ++n) {
+    const flow::Column values = evaluator.column(predicate);
+    for (uint32_t n = 0; n < threads.size() && !(comes && stays); ++n) {
       const flow::Thread& thread = threads[n];
       const auto value = values[n];
       if (!value) return std::nullopt;
@@ -123,17 +132,17 @@ std::optional<SplitThreads> find_split(Context& context, flow::ValueId predicate
         if (analyses.uniformity().of(condition.predicate) > Uniformity::loaded) return std::nullopt;
       }
       if (!gets_here) continue;
-      auto& slot = *value ? is_true : is_false;
-      if (!slot) slot = thread;
+      auto& slot = (*value != 0) == value_of_comes ? comes : stays;
+      if (!slot && (!filter || filter(evaluator, n, *value != 0))) slot = thread;
     }
-    if (!is_true || !is_false) continue;
-    SplitThreads split{*is_true, *is_false, std::nullopt, Tier::proved, {}};
+    if (!comes || !stays) continue;
+    SplitThreads split{*comes, *stays, std::nullopt, Tier::proved, {}};
     if (inner != flow::kNone) split.iteration = k;
     if (k > 0) certain = false;
     if (!certain) {
       split.tier = Tier::likely;
       if (!shape.is_exact) {
-        const uint32_t needed = std::max(is_true->tid[0], is_false->tid[0]) + 1;
+        const uint32_t needed = std::max(comes->tid[0], stays->tid[0]) + 1;
         split.assumptions.push_back(fmt::format("the block has at least {} threads in x", needed));
       }
       if (!conditions.empty()) split.assumptions.push_back("control reaches the test");
@@ -142,6 +151,98 @@ std::optional<SplitThreads> find_split(Context& context, flow::ValueId predicate
     return split;
   }
   return std::nullopt;
+}
+
+// The blocks that a thread may come to.
+struct Reached {
+  std::vector<bool> blocks;
+  bool ends = false;  // the thread may end
+};
+
+// Follows thread number `n` of those that are evaluated from `branch` on, by the tests that are known for it. `around`:
+// the loops around the branch, whose next turn is not followed. `barriers`, if not null: blocks that are not passed.
+Reached follow(Analyses& analyses, flow::Evaluator& evaluator, size_t n, BlockId branch,
+               const std::vector<flow::LoopId>& around, const std::vector<bool>* barriers) {
+  const flow::Graph& graph = analyses.graph();
+  const flow::Loops& loops = analyses.loops();
+  Reached reached{std::vector<bool>(graph.size(), false)};
+  std::vector<BlockId> work{branch};
+  while (!work.empty()) {
+    const BlockId block = work.back();
+    work.pop_back();
+    if (barriers != nullptr && block != branch && (*barriers)[block]) continue;
+    const ptx::InstructionId last = graph.last(block);
+    const ptx::Instruction& instruction = graph.function().instructions[last];
+    const bool is_branch = instruction.op == ptx::Op::bra, exits = graph.block(block).exits;
+    const flow::LoopId inner = loops.innermost(block);
+    const bool is_known_turn = inner == flow::kNone || std::ranges::find(around, inner) != around.end();
+    const flow::ValueId predicate = analyses.ssa().guard(last);
+    std::optional<bool> runs;  // the last instruction
+    if ((is_branch || exits) && predicate != flow::kNone && is_known_turn) {
+      if (const auto value = evaluator.column(predicate)[n]) runs = (*value != 0) != instruction.guard.negated;
+    }
+    const bool ends = graph.block(block).falls_through_end || (exits && runs.value_or(true));
+    reached.ends |= ends;
+    const auto successors = graph.successors(block);
+    for (size_t i = 0; i < successors.size(); ++i) {
+      const BlockId next = successors[i];
+      if (runs && *runs != (is_branch && i == 0)) continue;
+      if (reached.blocks[next] ||
+          std::ranges::any_of(around, [&](flow::LoopId loop) { return loops.loop(loop).header == next; }))
+        continue;
+      reached.blocks[next] = true;
+      work.push_back(next);
+    }
+  }
+  return reached;
+}
+
+}  // namespace
+
+std::optional<SplitThreads> find_split(Context& context, flow::ValueId predicate, ptx::InstructionId instruction,
+                                       bool is_negated) {
+  return find_filtered_split(context, predicate, instruction, !is_negated, {});
+}
+
+std::optional<SplitThreads> find_split_at_barrier(Context& context, const GuardedBarrier& barrier) {
+  Analyses& analyses = context.analyses();
+  const flow::Graph& graph = analyses.graph();
+  const ptx::Function& function = context.function();
+  const flow::ValueId predicate = analyses.ssa().guard(barrier.branch);
+  if (predicate == flow::kNone) return std::nullopt;
+  const bool is_negated = function.instructions[barrier.branch].guard.negated;
+  const BlockId branch = graph.block_of(barrier.branch), goal = graph.block_of(barrier.barrier);
+  const bool true_comes = barrier.on_taken_side != is_negated;
+  if (barrier.leaves_loop || goal == branch)
+    return find_filtered_split(context, predicate, barrier.branch, true_comes, {});
+  std::vector<flow::LoopId> around;
+  for (flow::LoopId loop = 0; loop < analyses.loops().all().size(); ++loop)
+    if (analyses.loops().contains(loop, branch)) around.push_back(loop);
+  std::vector<bool> has_barrier(graph.size(), false);
+  for (BlockId block = 0; block < graph.size(); ++block)
+    for (ptx::InstructionId id = graph.block(block).first; id < graph.block(block).end; ++id)
+      if (ptx::is_whole_cta_barrier(function, function.instructions[id])) has_barrier[block] = true;
+  const BlockId join = analyses.post_dominators().parent(branch);
+  const auto will_do = [&](flow::Evaluator& evaluator, size_t n, bool is_to_come) {
+    if (follow(analyses, evaluator, n, branch, around, nullptr).blocks[goal] != is_to_come) return false;
+    if (!is_to_come && barrier.other != GuardedBarrier::OtherSide::other_barrier) {
+      const Reached missing = follow(analyses, evaluator, n, branch, around, &has_barrier);
+      const bool rejoins = join < missing.blocks.size() && missing.blocks[join];
+      if (!missing.ends && !(barrier.other == GuardedBarrier::OtherSide::rejoins && rejoins)) return false;
+    }
+    return branch == 0 || follow(analyses, evaluator, n, 0, {}, nullptr).blocks[branch];
+  };
+  bool has_refused = false;
+  const auto find = [&](bool value_of_comes) {
+    return find_filtered_split(context, predicate, barrier.branch, value_of_comes,
+                               [&](flow::Evaluator& evaluator, size_t n, bool value) {
+                                 const bool good = will_do(evaluator, n, value == value_of_comes);
+                                 has_refused |= !good;
+                                 return good;
+                               });
+  };
+  auto split = find(true_comes);
+  return !split && has_refused ? find(!true_comes) : split;
 }
 
 GuardedBarriers guarded_barriers(Context& context) {

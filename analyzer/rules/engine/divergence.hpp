@@ -15,15 +15,17 @@ namespace ptxkit::rules {
 
 // Two threads that both reach the test of a predicate and compute different values for it.
 struct SplitThreads {
-  flow::Thread true_thread, false_thread;
+  flow::Thread comes, stays;  // to the instruction that the predicate guards, or to the barrier behind the branch
   std::optional<int64_t> iteration;  // of the innermost loop around the test, where it matters
   Tier tier = Tier::proved;
   std::vector<std::string> assumptions;
 };
 
-// Searches for such threads by evaluating `predicate`, tested at `instruction`, for the threads of a block. Returns
-// nothing where the predicate depends on more than a thread's indices, or where all threads agree.
-std::optional<SplitThreads> find_split(Context& context, flow::ValueId predicate, ptx::InstructionId instruction);
+// Searches for such threads by evaluating `predicate`, tested at `instruction`, for the threads of a block: `comes`
+// executes the instruction, whose guard is `is_negated` or not. Returns nothing where the predicate depends on more
+// than a thread's indices, or where all threads agree.
+std::optional<SplitThreads> find_split(Context& context, flow::ValueId predicate, ptx::InstructionId instruction,
+                                       bool is_negated);
 
 // A barrier that is control-dependent on a branch.
 struct GuardedBarrier {
@@ -47,5 +49,10 @@ struct GuardedBarriers {
   bool complete = true;
 };
 GuardedBarriers guarded_barriers(Context& context);
+
+// Two threads that part at the barrier's branch. `comes` may come to the barrier, `stays` cannot and misses it as the
+// barrier's OtherSide says, as far as the tests before and behind the branch are known for a thread. By those tests it
+// may be threads of the branch's other side that come. What the next turn of a loop around the branch does is left out.
+std::optional<SplitThreads> find_split_at_barrier(Context& context, const GuardedBarrier& barrier);
 
 }  // namespace ptxkit::rules
