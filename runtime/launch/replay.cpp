@@ -175,7 +175,7 @@ Result<EmulatedLaunch> Replayer::run_emulator(const GeneratedLaunch& launch, boo
   return emulate(device, module_, kernel_, launch, options, {.watched_lines = lines_});
 }
 
-// F039 names a branch. The barrier at which one of its threads waits in vain is behind it.
+// F039 names a branch. One of its two threads must be the one that the fault shows waiting, at a barrier behind it.
 bool Replayer::is_behind_the_branch(const emulator::Fault& fault) const {
   return rule_ == "F039" && witness() != nullptr &&
          (is_named(witness()->tid, fault.thread.thread) || is_named(witness()->other_tid, fault.thread.thread));

@@ -156,7 +156,7 @@ TEST(Replay, AThreadThatLeavesBeforeABarrierIsTheOneThatDoesNotCome) {
     EXPECT_THAT(replay.what, HasSubstr("a thread of the CTA left before this barrier"));
   }
   EXPECT_NE(kernel.replayed("F036", kernel.finding(kStoreLine, witness)).outcome, Outcome::confirmed);
-  // F039 names the branch, here in a line of its own: what counts is whether one of its threads waits in vain.
+  // F039 names the branch, here in a line of its own: the thread that the fault shows waiting must be one of its two.
   EXPECT_NE(kernel.replayed("F038", kernel.finding(kStoreLine - 1, witness)).outcome, Outcome::confirmed);
   EXPECT_NE(kernel.replayed("F039", kernel.finding(kStoreLine - 1, witness)).outcome, Outcome::confirmed)
       << "the one that the emulator names is thread 0";
