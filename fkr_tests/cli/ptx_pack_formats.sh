@@ -126,6 +126,7 @@ section_zstd_corrupt() {
   printf '\x28\xb5\x2f\xfd\x00\x89\x01\x00\x00' >h.zst; expect 1 "$pack" -t h.zst; says "a window of 150994944 bytes, expected at most 134217728"
   printf '\x28\xb5\x2f\xfd\x02\x58\x34\x12\x01\x00\x00' >h.zst; expect 1 "$pack" -t h.zst; says "the frame needs the dictionary 0x1234"
   printf '\x28\xb5\x2f\xfd\x00\x58\x07\x00\x00' >h.zst; expect 1 "$pack" -t h.zst; says "frame 0, block 0, byte 6: a block of the reserved kind 3"
+  printf '\x28\xb5\x2f\xfd\x00\x00\x05\x00\x00' >h.zst; expect 1 "$pack" -t h.zst; says "frame 0, block 0, byte 6: a compressed block of 0 bytes"
   printf '\x28\xb5\x2f\xfd\x00\x58\x03\x00\x20a' >h.zst; expect 1 "$pack" -t h.zst; says "a block of 262144 bytes, expected at most 131072"
   printf '\x28\xb5\x2f\xfd\x00\x58\x01\x00\x00' >h.zst; expect 0 "$pack" -dc h.zst; [ ! -s out ] || fail "an empty frame"
   printf '\x28\xb5\x2f\xfd\x60\x00\x02\x02\x00\x10a' >h.zst; expect 1 "$pack" -t h.zst; says "a block of 131072 bytes, expected at most 768"

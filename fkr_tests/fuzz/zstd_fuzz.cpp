@@ -48,8 +48,10 @@ OracleAnswer decode_with_libzstd(const uint8_t* data, size_t size) {
 }
 
 // libzstd takes frames of its versions before 0.8, and blocks of one repeated byte that are longer than a block may be.
+// Its streams take a compressed block of 0 bytes, which its functions for whole buffers refuse, as RFC 8878 has it.
 bool may_differ(const std::string& ours) {
   return ours.find("not a Zstandard frame: expected the magic number 0xfd2fb528, found 0xfd2fb52") != ours.npos ||
+         ours == "a compressed block of 0 bytes" ||
          (ours.find("a block of ") != ours.npos && ours.find("expected at most") != ours.npos);
 }
 

@@ -214,6 +214,9 @@ Result<ZstdEvent> ZstdFrameReader::read_block(std::vector<uint8_t>& bytes) {
   }
   const BlockHeader block = read_block_header(*first);
   if (block.kind == BlockKind::reserved) return broken("a block of the reserved kind 3", begin);
+  if (block.kind == BlockKind::compressed && block.size_bytes == 0) {
+    return broken("a compressed block of 0 bytes", begin);
+  }
   if (block.size_bytes > header_.block_bytes()) {
     return broken(fmt::format("a block of {} bytes, expected at most {}", block.size_bytes, header_.block_bytes()),
                   begin);
