@@ -101,11 +101,12 @@ inline constexpr uint32_t kZstdMagic = 0xFD2FB528;
 inline constexpr uint32_t kZstdWindowBytes = 1u << 17;
 inline constexpr uint8_t kZstdWindowDescriptor = (17 - 10) << 3;
 
-// Block types and literals section types (RFC 8878, 3.1.1.2.2 and 3.1.1.3.1.1), in the order of their numbers.
-enum class ZstdBlockType : uint8_t { raw = 0, rle = 1, compressed = 2 };
-enum class ZstdLiteralsType : uint8_t { raw = 0, rle = 1, compressed = 2 };
+// Block types and literals section types (RFC 8878, 3.1.1.2.2 and 3.1.1.3.1.1), in the order of their numbers. A
+// treeless section has the codes of the last compressed one before it.
+enum class ZstdBlockType : uint8_t { raw = 0, rle = 1, compressed = 2, reserved = 3 };
+enum class ZstdLiteralsType : uint8_t { raw = 0, rle = 1, compressed = 2, treeless = 3 };
 // How the codes of a section's lengths or offsets are distributed (3.1.1.3.2.1.1).
-enum class ZstdTableMode : uint8_t { predefined = 0, rle = 1, own = 2 };
+enum class ZstdTableMode : uint8_t { predefined = 0, rle = 1, own = 2, repeat = 3 };
 
 inline constexpr uint32_t kZstdBlockHeaderBytes = 3;
 
