@@ -3,6 +3,7 @@
 #include <map>
 #include <ranges>
 #include <set>
+#include <span>
 #include <string>
 #include <utility>
 #include <vector>
@@ -170,12 +171,30 @@ void check_literal_addresses(Context& context, std::vector<Finding>& findings) {
 
 namespace {
 
-std::string remedy_of(const AccessAlignment& alignment, uint32_t width_bytes) {
+// "'pitch' and 'rows'".
+std::string names_of(const Context& context, std::span<const ptx::VariableId> parameters) {
+  std::string names;
+  for (size_t i = 0; i < parameters.size(); ++i) {
+    const char* separator = i == 0 ? "" : i + 1 == parameters.size() ? " and " : ", ";
+    names += fmt::format("{}'{}'", separator, context.module.variables[parameters[i]].name);
+  }
+  return names;
+}
+
+std::string remedy_of(const Context& context, const AccessAlignment& alignment, uint32_t width_bytes) {
   if (alignment.status == AlignmentStatus::refuted)
     return "load or store bytes, or read the aligned words around the address and shift them together";
   if (alignment.origin == Origin::layout)
     return fmt::format("declare the variable with alignas({0}), in PTX .align {0}: now its place alone makes it right",
                        width_bytes);
+  const auto is_aggregate = [&](ptx::VariableId id) { return context.module.variables[id].is_array; };
+  if (!alignment.launch_facts.empty() && std::ranges::none_of(alignment.launch_facts, is_aggregate))
+    return fmt::format("state {} in a launch file, or test the address's low bits before the access",
+                       names_of(context, alignment.launch_facts));
+  if (!alignment.launch_facts.empty())
+    return "test the address's low bits before the access, or pass the stride as a parameter of its own and state it "
+           "in "
+           "a launch file";
   return "bound the offset to multiples of the width, or say what the launch guarantees in a launch file";
 }
 
@@ -192,6 +211,8 @@ RuleResult unaligned_access(Context& context) {
   size_t tested = 0;
   size_t open = 0;
   std::string first_open;
+  bool host_decides = true;
+  std::set<ptx::VariableId> launch_facts;
   for (size_t i = 0; i < accesses.size(); ++i) {
     const AccessAlignment& alignment = judged[i];
     assumptions.insert(alignment.assumptions.begin(), alignment.assumptions.end());
@@ -200,12 +221,13 @@ RuleResult unaligned_access(Context& context) {
     if (open++ == 0)
       first_open = fmt::format("line {}: {}", line_of(context, accesses[i].instruction), alignment.reason);
     const bool refuted = alignment.status == AlignmentStatus::refuted;
+    host_decides = host_decides && !alignment.launch_facts.empty();
+    launch_facts.insert(alignment.launch_facts.begin(), alignment.launch_facts.end());
     Finding finding =
-        finding_at(context, accesses[i].instruction, refuted ? Severity::critical : severity_of_undecided(alignment),
-                   alignment.tier,
+        finding_at(context, accesses[i].instruction, severity_of(alignment), alignment.tier,
                    fmt::format("{}-byte {} {}: {}", accesses[i].width_bytes, text(accesses[i].kind),
                                refuted ? "at a misaligned address" : "whose alignment is not proved", alignment.reason),
-                   remedy_of(alignment, accesses[i].width_bytes));
+                   remedy_of(context, alignment, accesses[i].width_bytes));
     finding.assumptions = alignment.assumptions;
     finding.path = alignment.path;
     finding.witness = alignment.witness;
@@ -230,8 +252,13 @@ RuleResult unaligned_access(Context& context) {
   if (result.verdict != Verdict::refuted && open) {
     result.verdict = Verdict::undecided;
     result.loses_points = true;
-    result.basis = fmt::format("the rule must prove alignment and could not for {} of {}, the first in {}", open,
-                               plural(accesses.size(), "access", "accesses"), first_open);
+    result.needs_launch_fact = host_decides;
+    const std::string count = fmt::format("{} of {}", open, plural(accesses.size(), "access", "accesses"));
+    const std::vector<ptx::VariableId> parameters(launch_facts.begin(), launch_facts.end());
+    result.basis = host_decides ? fmt::format("needs a launch fact: {} decides the alignment of {}, the first in {}",
+                                              names_of(context, parameters), count, first_open)
+                                : fmt::format("the rule must prove alignment and could not for {}, the first in {}",
+                                              count, first_open);
   }
   return result;
 }

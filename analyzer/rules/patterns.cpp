@@ -1,6 +1,6 @@
 // F021, F081, F082: the patterns of the original crash hunt. What they really are is in catalogue.md and in
-// docs/rules/: a misaligned access hidden by dead-code elimination. So a site is judged by the alignment of its load
-// and of the store that it feeds; where that is proved, the hardware's evidence decides.
+// docs/rules/: a misaligned access hidden by dead-code elimination. So a site has the verdict of F051 on its load and
+// on the store that it feeds, the worse of the two; where both are proved aligned, the hardware's evidence decides.
 #include <string>
 #include <string_view>
 #include <utility>
@@ -22,6 +22,7 @@
 #include "analyzer/rules/engine/alignment.hpp"
 #include "analyzer/rules/engine/analyses.hpp"
 #include "analyzer/rules/engine/context.hpp"
+#include "analyzer/rules/engine/pattern_sites.hpp"
 #include "analyzer/rules/engine/result.hpp"
 #include "analyzer/rules/engine/rule.hpp"
 #include "analyzer/rules/engine/taint.hpp"
@@ -35,12 +36,7 @@ using ptx::Space;
 
 namespace {
 
-unsigned alignment_rank_of(const AccessAlignment& alignment) {
-  if (alignment.status == AlignmentStatus::proved) return 0;
-  return alignment.status == AlignmentStatus::refuted || alignment.byte_granular ? 2 : 1;
-}
-
-// Severity, tier and evidence of a site, whose worst access is `alignment`.
+// Severity, tier and evidence of a site, whose worst access is `alignment`: what F051 says of that access.
 void judge_site(const Context& context, std::string_view rule, const AccessAlignment& alignment, Finding& finding) {
   if (context.options.profile == Profile::pattern) {
     finding.severity = Severity::critical;
@@ -48,22 +44,11 @@ void judge_site(const Context& context, std::string_view rule, const AccessAlign
     return;
   }
   finding.assumptions = alignment.assumptions;
-  switch (alignment_rank_of(alignment)) {
-    case 2:
-      finding.severity = Severity::critical;
-      finding.tier = alignment.tier;
-      finding.witness = alignment.witness;
-      if (finding.tier == Tier::possible) {
-        finding.tier = Tier::likely;
-        finding.assumptions.push_back("the part takes a value that is no multiple of the width");
-      }
-      return;
-    case 1:
-      finding.severity = severity_of_undecided(alignment);
-      finding.tier = Tier::possible;
-      return;
-    default:
-      break;
+  if (alignment.status != AlignmentStatus::proved) {
+    finding.severity = severity_of(alignment);
+    finding.tier = alignment.tier;
+    finding.witness = alignment.witness;
+    return;
   }
   finding.tier = Tier::possible;
   finding.severity = Severity::info;
@@ -81,8 +66,9 @@ void judge_site(const Context& context, std::string_view rule, const AccessAlign
 constexpr std::string_view kRemedy =
     "keep the address a multiple of the width, or load bytes and put them together with shifts";
 
-// What the sites of a kernel add up to. `all_proved`: every site's accesses are.
-RuleResult conclude_sites(const Context& context, std::vector<Finding> findings, bool all_proved, std::string none) {
+// What the sites of a kernel add up to; at `open` of them an access is not proved aligned. An open site costs no points
+// here: the question is that of F051, which has lost them.
+RuleResult conclude_sites(const Context& context, std::vector<Finding> findings, size_t open, std::string none) {
   const size_t sites = findings.size();
   if (sites == 0) return survived(std::move(none));
   RuleResult result = conclude(std::move(findings), "");
@@ -90,10 +76,10 @@ RuleResult conclude_sites(const Context& context, std::vector<Finding> findings,
   if (result.verdict == Verdict::refuted) {
     result.basis = is_pattern ? "the pattern occurs; this profile takes every site as the defect"
                               : "a site has a misaligned or byte-granular access";
-  } else if (!all_proved) {
+  } else if (open > 0) {
     result.verdict = Verdict::undecided;
-    result.loses_points = true;
-    result.basis = "the alignment of a site could not be proved";
+    result.basis = fmt::format("the alignment of {} of {} is not proved; F051 has that verdict and its points", open,
+                               plural(sites, "site"));
   } else if (result.findings.front().evidence.empty()) {
     result.verdict = Verdict::undecided;
     result.basis = fmt::format("{} proved aligned, but no evidence covers target {}", plural(sites, "site"),
@@ -117,59 +103,25 @@ std::string describe(const AccessAlignment& alignment) {
   return {};
 }
 
-// Values written by the load of `access`: one, or the elements of a vector.
-std::vector<flow::ValueId> loaded_values(Context& context, const Access& access) {
-  const flow::Ssa& ssa = context.analyses().ssa();
-  std::vector<flow::ValueId> values;
-  ptx::for_each_register(context.function(), context.function().instructions[access.instruction],
-                         [&](uint32_t index, const ptx::Operand&, bool written) {
-                           if (written && ssa.at(index) != flow::kNone) values.push_back(ssa.at(index));
-                         });
-  return values;
-}
-
-bool is_shared_load(const ptx::Function& function, const Access& access) {
-  return access.kind == AccessKind::load && access.space == Space::shared &&
-         (function.instructions[access.instruction].op == ptx::Op::ld ||
-          function.instructions[access.instruction].op == ptx::Op::ldmatrix);
-}
-
-enum class StoreOperand : uint8_t { data, address };
-
 // F081 and F082 differ in which operand of the store the value reaches.
 RuleResult shared_value_reaches(Context& context, std::string_view rule, StoreOperand store_operand) {
   Analyses& analyses = context.analyses();
   const ptx::Function& function = context.function();
-  const flow::Ssa& ssa = analyses.ssa();
   const auto& accesses = analyses.accesses();
   const auto& judged = analyses.alignment().of_accesses();
   bool any_load = false;
   for (const Access& access : accesses) any_load = any_load || is_shared_load(function, access);
   if (!any_load) return not_applicable("the kernel loads nothing from shared memory");
 
-  const bool root_cause = context.options.profile == Profile::root_cause;
+  const bool is_root_cause = context.options.profile == Profile::root_cause;
   std::vector<Sink> sinks;
-  for (size_t i = 0; i < accesses.size(); ++i) {
-    const Access& access = accesses[i];
-    if (access.kind == AccessKind::load) continue;
-    const unsigned alignment_rank = root_cause ? alignment_rank_of(judged[i]) : 0;
-    auto add = [&](flow::ValueId value) {
-      if (value != flow::kNone) sinks.push_back({value, access.instruction, alignment_rank});
-    };
-    if (store_operand == StoreOperand::address) {
-      if (function.operand_pool[access.address].base == ptx::AddressBase::reg) add(ssa.at(access.address));
-    } else if (access.data != ptx::kNone) {
-      const ptx::Operand& data = function.operand_pool[access.data];
-      if (data.kind == ptx::OperandKind::reg) add(ssa.at(access.data));
-      for (uint32_t child = 0; child < data.child_count; ++child)
-        if (function.operand_pool[data.first_child + child].kind == ptx::OperandKind::reg)
-          add(ssa.at(data.first_child + child));
-    }
-  }
-  const Taint taint(context, std::move(sinks));
+  for (size_t i = 0; i < accesses.size(); ++i)
+    for (const flow::ValueId value : operand_values(context, accesses[i], store_operand))
+      sinks.push_back({value, accesses[i].instruction, is_root_cause ? rank_of(judged[i]) : 0});
+  const Taint taint(context, std::move(sinks), context.options.profile);
 
   std::vector<Finding> findings;
-  bool all_proved = true;
+  size_t open = 0;
   for (size_t i = 0; i < accesses.size(); ++i) {
     const Access& access = accesses[i];
     if (!is_shared_load(function, access)) continue;
@@ -180,8 +132,7 @@ RuleResult shared_value_reaches(Context& context, std::string_view rule, StoreOp
     if (worst == flow::kNone) continue;
     const ptx::InstructionId store = taint.store_of(worst);
     const AccessAlignment* of_store = analyses.alignment().of_instruction(store);
-    const AccessAlignment* decisive =
-        of_store && alignment_rank_of(*of_store) > alignment_rank_of(judged[i]) ? of_store : &judged[i];
+    const AccessAlignment* decisive = of_store && rank_of(*of_store) > rank_of(judged[i]) ? of_store : &judged[i];
     Finding finding = finding_at(
         context, access.instruction, Severity::info, Tier::possible,
         fmt::format("the {}-byte value loaded from shared memory {} the store in line {}; the load is {}, the store {}",
@@ -189,14 +140,14 @@ RuleResult shared_value_reaches(Context& context, std::string_view rule, StoreOp
                     line_of(context, store), describe(judged[i]), of_store ? describe(*of_store) : "not followed"),
         std::string(kRemedy));
     judge_site(context, rule, *decisive, finding);
-    all_proved = all_proved && alignment_rank_of(*decisive) == 0;
+    open += decisive->status != AlignmentStatus::proved;
     finding.path = decisive->path;
     finding.path.push_back({finding.at, "loaded from shared memory here"});
     const auto way = taint.path(worst, context);
     finding.path.insert(finding.path.end(), way.begin(), way.end());
     findings.push_back(std::move(finding));
   }
-  return conclude_sites(context, std::move(findings), all_proved,
+  return conclude_sites(context, std::move(findings), open,
                         store_operand == StoreOperand::data
                             ? "no value loaded from shared memory reaches the data of a store"
                             : "no value loaded from shared memory reaches the address of a store");
@@ -209,24 +160,24 @@ RuleResult generic_address_corruption(Context& context) {
   const auto& accesses = analyses.accesses();
   const auto& judged = analyses.alignment().of_accesses();
   std::vector<Finding> findings;
-  bool any = false, all_proved = true;
+  bool any = false;
+  size_t open = 0;
   for (size_t i = 0; i < accesses.size(); ++i) {
     const Access& access = accesses[i];
     if (access.space != Space::generic) continue;
     any = true;
-    const flow::Source base = flow::address_base(analyses.ssa(), access.address);
-    if (base.kind != flow::Source::Kind::value || !analyses.domain().fact(base.id).from_cvta_shared) continue;
+    if (!is_generic_of_shared(context, access)) continue;
     Finding finding = finding_at(
         context, access.instruction, Severity::info, Tier::possible,
         fmt::format("generic access to an address that comes from cvta.shared; it is {}", describe(judged[i])),
         "use the shared address directly, without cvta");
     judge_site(context, "F021", judged[i], finding);
-    all_proved = all_proved && alignment_rank_of(judged[i]) == 0;
+    open += judged[i].status != AlignmentStatus::proved;
     finding.path = judged[i].path;
     findings.push_back(std::move(finding));
   }
   if (!any) return not_applicable("the kernel has no generic access");
-  return conclude_sites(context, std::move(findings), all_proved,
+  return conclude_sites(context, std::move(findings), open,
                         "no generic access has an address that comes from cvta.shared");
 }
 

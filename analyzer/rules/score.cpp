@@ -28,7 +28,9 @@ uint32_t cap_percent_of(const Finding& finding) {
 
 void Score::add(const RuleInfo& rule, const RuleResult& result) {
   const bool unproved = result.verdict == Verdict::undecided && rule.must_prove;
-  if (result.loses_points || unproved) {
+  if (unproved && result.needs_launch_fact) {
+    lost += kLaunchFactPoints;
+  } else if (result.loses_points || unproved) {
     lost += rule.points;
   } else if (result.verdict == Verdict::survived) {
     earned += rule.points;

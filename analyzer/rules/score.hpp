@@ -1,8 +1,8 @@
 // Converts verdicts to points, and points to the exit code of a CI job. The catalogue defines the formula and the
 // precedence. The order of evaluation does not matter, so a score is the same on every run.
 //
-// Points alone cannot fail a build: with about 100 rules a proved race costs three points. The worst finding therefore caps
-// the score.
+// Points alone cannot fail a build: with about 100 rules a proved race costs three points. The worst finding therefore
+// caps the score.
 #pragma once
 
 #include <cstdint>
@@ -19,6 +19,10 @@ inline constexpr uint32_t kCriticalCapPercent = 39;
 inline constexpr uint32_t kHighCapPercent = 69;
 inline constexpr uint32_t kLikelyHighCapPercent = 89;
 
+// What a must-prove rule loses where a launch fact alone is missing. Correct code passes strides, and only the host
+// knows them.
+inline constexpr uint32_t kLaunchFactPoints = 1;
+
 // The tier of a finding. A confirmed replay raises it to `proved`.
 Tier tier_of(const Finding& finding);
 
@@ -26,7 +30,7 @@ Tier tier_of(const Finding& finding);
 uint32_t cap_percent_of(const Finding& finding);
 
 // Points of one kernel, and their cap. A survived rule earns its points. A rule that is refuted, or undecided where it
-// must prove, loses them. Every other rule drops out of the total.
+// must prove, loses them; kLaunchFactPoints where it only needs a launch fact. Every other rule drops out of the total.
 struct Score {
   uint32_t earned = 0;
   uint32_t lost = 0;

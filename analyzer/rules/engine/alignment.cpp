@@ -21,6 +21,7 @@
 #include "analyzer/rules/engine/context.hpp"
 #include "analyzer/rules/engine/cursor.hpp"
 #include "analyzer/rules/engine/origin.hpp"
+#include "analyzer/rules/engine/pattern_sites.hpp"
 
 namespace ptxkit::rules {
 
@@ -51,6 +52,7 @@ Alignment::Alignment(Context& context) : context_(&context), analyses_(&context.
     by_instruction_.emplace_back(accesses[i].instruction, i);
   }
   refute_by_neighbours();
+  refute_in_sites();
 }
 
 const AccessAlignment* Alignment::of_instruction(ptx::InstructionId id) const {
@@ -58,7 +60,7 @@ const AccessAlignment* Alignment::of_instruction(ptx::InstructionId id) const {
   for (auto i = std::lower_bound(by_instruction_.begin(), by_instruction_.end(),
                                  std::pair<ptx::InstructionId, size_t>{id, 0});
        i != by_instruction_.end() && i->first == id; ++i)
-    if (!worst || results_[i->second].status > worst->status) worst = &results_[i->second];
+    if (!worst || rank_of(results_[i->second]) > rank_of(*worst)) worst = &results_[i->second];
   return worst;
 }
 
@@ -283,6 +285,7 @@ void Alignment::explain_unaligned_part(const ptx::Access& access, const Form& fo
   const bool tested = !tests.empty();
   result.status = AlignmentStatus::undecided;
   result.tier = Tier::possible;
+  result.is_tested = tested;
   result.origin = Origin::unknown;
   result.reason = "what is added to the base cannot be followed";
 
@@ -300,18 +303,24 @@ void Alignment::explain_unaligned_part(const ptx::Access& access, const Form& fo
   const flow::Term* thread = nullptr;
   std::optional<UnalignedPart> worst;
   bool moved_by_loaded_value = false;
+  bool host_decides = true;
+  std::set<ptx::VariableId> launch_facts;
   for (const flow::Term& term : left) {
     const Atom& atom = forms.atom(term.atom);
     if (atom.kind == Atom::Kind::iteration) {
       if (!cursor) cursor = &term;
+      host_decides = false;
     } else if (atom.kind == Atom::Kind::special) {
       const auto special = static_cast<ptx::SpecialRegister>(atom.id);
       if (special == ptx::SpecialRegister::tid || special == ptx::SpecialRegister::laneid ||
           special == ptx::SpecialRegister::ctaid)
         thread = &term;
+      host_decides = false;
     } else {
       UnalignedPart found = trace_unaligned_part(*analyses_, *context_, term, expanded.base, width);
       moved_by_loaded_value = moved_by_loaded_value || found.moved_by_loaded_value;
+      host_decides = host_decides && found.origin == Origin::parameter && !found.byte_granular;
+      launch_facts.insert(found.parameters.begin(), found.parameters.end());
       if (!worst || found.rank() > worst->rank()) worst = std::move(found);
     }
   }
@@ -369,6 +378,7 @@ void Alignment::explain_unaligned_part(const ptx::Access& access, const Form& fo
     result.reason = worst->reason;
     result.byte_granular = worst->byte_granular;
     result.path = worst->path;
+    if (host_decides) result.launch_facts.assign(launch_facts.begin(), launch_facts.end());
     if (worst->origin == Origin::cursor && !tested) {
       result.status = AlignmentStatus::refuted;
       result.tier = Tier::likely;
@@ -511,6 +521,22 @@ void Alignment::refute_by_neighbours() {
         break;
       }
     }
+}
+
+// In the sites of F021, F081 and F082 an offset that counts bytes is the defect that those rules were made from:
+// nothing bounds it to multiples of the width.
+void Alignment::refute_in_sites() {
+  const auto counts_bytes = [](const AccessAlignment& result) {
+    return result.status == AlignmentStatus::undecided && result.byte_granular && !result.is_tested;
+  };
+  if (std::ranges::none_of(results_, counts_bytes)) return;
+  const std::vector<bool> in_site = accesses_in_sites(*context_);
+  for (size_t i = 0; i < results_.size(); ++i) {
+    if (!in_site[i] || !counts_bytes(results_[i])) continue;
+    results_[i].status = AlignmentStatus::refuted;
+    results_[i].tier = Tier::likely;
+    results_[i].assumptions.push_back("the part takes a value that is no multiple of the width");
+  }
 }
 
 // Where two threads stand to each other is known though neither address is: one of them is misaligned.

@@ -48,8 +48,11 @@ struct AccessAlignment {
   Origin origin = Origin::none;
   Tier tier = Tier::proved;
   // The part is added as it is, byte by byte: a cursor, a loaded offset or a scalar parameter with coefficient one
-  // in the address. F021, F081 and F082 are critical there.
+  // in the address. In a site of F021, F081 or F082 this refutes.
   bool byte_granular = false;
+  bool is_tested = false;  // a test on the way may make up for what is added
+  // The scalar parameters whose values alone decide: strides, and members of aggregates. Empty where more is open.
+  std::vector<ptx::VariableId> launch_facts;
   std::string reason;  // "the cursor advances by 3 bytes per iteration", lower case
   std::vector<std::string> assumptions;
   std::optional<Witness> witness;
@@ -65,6 +68,17 @@ constexpr Severity severity_of_undecided(const AccessAlignment& alignment) {
   if (alignment.origin == Origin::layout) return Severity::low;
   const bool is_given = alignment.origin == Origin::parameter || alignment.origin == Origin::loaded;
   return is_given && !alignment.byte_granular ? Severity::info : Severity::medium;
+}
+
+constexpr Severity severity_of(const AccessAlignment& alignment) {
+  if (alignment.status == AlignmentStatus::proved) return Severity::info;
+  return alignment.status == AlignmentStatus::refuted ? Severity::critical : severity_of_undecided(alignment);
+}
+
+// Orders verdicts on accesses: 0 is proved aligned; a greater severity is worse, then a greater tier.
+constexpr unsigned rank_of(const AccessAlignment& alignment) {
+  if (alignment.status == AlignmentStatus::proved) return 0;
+  return 1 + 4 * static_cast<unsigned>(severity_of(alignment)) + static_cast<unsigned>(alignment.tier);
 }
 
 class Alignment {
@@ -96,6 +110,7 @@ class Alignment {
   bool refute_by_thread(const ptx::Access& access, std::span<const flow::Term> left, uint64_t rest, bool is_whole,
                         std::span<const flow::ValueId> tests, AccessAlignment& result);
   void refute_by_neighbours();
+  void refute_in_sites();
 
   Context* context_;
   Analyses* analyses_;

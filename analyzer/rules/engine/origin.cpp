@@ -36,6 +36,7 @@ struct Sources {
   bool scalar = false;  // a parameter that is not a member of an aggregate
   ValueId load = flow::kNone;
   std::vector<ValueId> phis;
+  std::set<ptx::VariableId> parameters;
 };
 
 Sources walk_back(Analyses& analyses, ValueId start) {
@@ -80,6 +81,7 @@ Sources walk_back(Analyses& analyses, ValueId start) {
               base.kind == Source::Kind::variable ? &analyses.domain().module().variables[base.id] : nullptr;
           const bool own = variable && variable->parameter_index != flow::kNone;
           (own ? found.parameter : found.opaque) = true;
+          if (own) found.parameters.insert(base.id);
           found.scalar = found.scalar || (own && !variable->is_array);
           break;
         }
@@ -207,6 +209,7 @@ UnalignedPart trace_unaligned_part(Analyses& analyses, const Context& context, c
   UnalignedPart left;
   if (atom.kind == Atom::Kind::parameter) {
     left.origin = Origin::parameter;
+    left.parameters = {atom.id};
     // A member of an aggregate is internal data of a library: undecided, but not a counter-example.
     left.byte_granular = term.coefficient % 2 != 0 && !context.module.variables[atom.id].is_array;
     left.reason = fmt::format("scalar parameter '{}' is added with factor {}", context.module.variables[atom.id].name,
@@ -237,6 +240,7 @@ UnalignedPart trace_unaligned_part(Analyses& analyses, const Context& context, c
     left.reason = left.origin == Origin::parameter ? "a scalar parameter is added as a byte offset"
                   : left.origin == Origin::loaded  ? "a 64-bit value from memory is added as a byte offset"
                                                    : "two objects' addresses are added";
+    if (left.origin == Origin::parameter) left.parameters = {base.id};
     left.path.push_back({at(atom.id), "this is added to the address"});
     return left;
   }
@@ -245,6 +249,7 @@ UnalignedPart trace_unaligned_part(Analyses& analyses, const Context& context, c
   // byte-granular.
   const bool by_bytes = term.coefficient % 2 != 0 && forms.bits(term.atom).trailing_zeros() == 0;
   const Sources sources = walk_back(analyses, atom.id);
+  left.parameters.assign(sources.parameters.begin(), sources.parameters.end());
   for (const ValueId phi : sources.phis) {
     const flow::LoopId loop = analyses.loops().innermost(ssa.value(phi).block);
     const bool is_head = loop != flow::kNone && analyses.loops().loop(loop).header == ssa.value(phi).block;

@@ -11,7 +11,8 @@ struct UnalignedPart {
   bool byte_granular = false;
   std::string reason;
   std::vector<Step> path;
-  bool moved_by_loaded_value = false;  // a loop carries the value, and a loaded value moves it
+  std::vector<ptx::VariableId> parameters;  // that it is computed from
+  bool moved_by_loaded_value = false;       // a loop carries the value, and a loaded value moves it
   // The part of an address with the highest rank judges the access.
   int rank() const;
 };

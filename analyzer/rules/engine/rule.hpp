@@ -89,9 +89,10 @@ struct ObservedRun {
 struct RuleResult {
   Verdict verdict = Verdict::not_applicable;
   bool loses_points =
-      false;          // set with refuted (unless every finding is info), and with undecided where the rule must prove
-  std::string basis;  // what the verdict rests on, or what could not be proved, and why
-  std::vector<Finding> findings;  // in program order
+      false;  // set with refuted (unless every finding is info), and with undecided where the rule must prove
+  bool needs_launch_fact = false;  // undecided, and what the host passes alone decides: a launch file can settle it
+  std::string basis;               // what the verdict rests on, or what could not be proved, and why
+  std::vector<Finding> findings;   // in program order
 };
 
 enum class Profile : uint8_t { root_cause, pattern };

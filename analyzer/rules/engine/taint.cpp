@@ -38,26 +38,61 @@ std::optional<std::pair<flow::BaseId, int64_t>> slot_of(Analyses& analyses, cons
   return std::pair{form.base, form.constant};
 }
 
+// The values that flow into a value.
+class ValueSources {
+ public:
+  ValueSources(Context& context, Profile profile)
+      : ssa_(&context.analyses().ssa()), function_(&context.function()), is_pattern_(profile == Profile::pattern) {
+    Analyses& analyses = context.analyses();
+    for (const ptx::Access& access : analyses.accesses()) {
+      if (access.space != ptx::Space::local && access.space != ptx::Space::generic) continue;
+      const auto slot = slot_of(analyses, access);
+      if (!slot || access.data == ptx::kNone) continue;
+      if (access.kind == ptx::AccessKind::load) loaded_slot_[access.instruction] = *slot;
+      if (access.kind == ptx::AccessKind::store && ssa_->at(access.data) != flow::kNone)
+        stored_[*slot].push_back(ssa_->at(access.data));
+    }
+  }
+
+  // Calls `visit` for each; the id may be flow::kNone.
+  template <class Visit>
+  void for_each_source(ValueId id, Visit visit) const {
+    const Value& value = ssa_->value(id);
+    if (value.kind == Value::Kind::phi) {
+      for (const ValueId argument : ssa_->arguments(id)) visit(argument);
+      return;
+    }
+    if (value.kind != Value::Kind::result) return;
+    visit(value.old);
+    const ptx::Instruction& instruction = function_->instructions[value.instruction];
+    const ptx::Accesses accesses = ptx::accesses_of(*function_, value.instruction);
+    const bool is_global_load = instruction.op == Op::ld && accesses.items[0].space == ptx::Space::global;
+    if (accesses.count > 0 && !(is_pattern_ && is_global_load)) {
+      if (const auto slot = loaded_slot_.find(value.instruction); slot != loaded_slot_.end())
+        if (const auto stored = stored_.find(slot->second); stored != stored_.end())
+          for (const ValueId source : stored->second) visit(source);
+      return;
+    }
+    if (instruction.op == Op::shfl && is_pattern_) return;
+    ptx::for_each_register(*function_, instruction, [&](uint32_t index, const ptx::Operand&, bool written) {
+      if (!written) visit(ssa_->at(index));
+    });
+  }
+
+ private:
+  const flow::Ssa* ssa_;
+  const ptx::Function* function_;
+  bool is_pattern_;
+  Slots stored_;
+  std::map<ptx::InstructionId, std::pair<flow::BaseId, int64_t>> loaded_slot_;
+};
+
 }  // namespace
 
-Taint::Taint(Context& context, std::vector<Sink> sinks) : ssa_(&context.analyses().ssa()) {
-  Analyses& analyses = context.analyses();
-  const flow::Ssa& ssa = *ssa_;
-  const ptx::Function& function = context.function();
-  const bool is_pattern = context.options.profile == Profile::pattern;
-  successors_.resize(ssa.size());
-  alignment_ranks_.assign(ssa.size(), 0);
-
-  Slots stored;
-  std::map<ptx::InstructionId, std::pair<flow::BaseId, int64_t>> loaded_slot;
-  for (const ptx::Access& access : analyses.accesses()) {
-    if (access.space != ptx::Space::local && access.space != ptx::Space::generic) continue;
-    const auto slot = slot_of(analyses, access);
-    if (!slot || access.data == ptx::kNone) continue;
-    if (access.kind == ptx::AccessKind::load) loaded_slot[access.instruction] = *slot;
-    if (access.kind == ptx::AccessKind::store && ssa.at(access.data) != flow::kNone)
-      stored[*slot].push_back(ssa.at(access.data));
-  }
+Taint::Taint(Context& context, std::vector<Sink> sinks, Profile profile) : ssa_(&context.analyses().ssa()) {
+  const ValueSources sources(context, profile);
+  successors_.resize(ssa_->size());
+  alignment_ranks_.assign(ssa_->size(), 0);
 
   std::stable_sort(sinks.begin(), sinks.end(),
                    [](const Sink& a, const Sink& b) { return a.alignment_rank > b.alignment_rank; });
@@ -75,28 +110,33 @@ Taint::Taint(Context& context, std::vector<Sink> sinks) : ssa_(&context.analyses
       reach(sinks[begin].value, {Successor::Kind::store, sinks[begin].store});
     for (size_t head = 0; head < queue.size(); ++head) {
       const ValueId id = queue[head];
-      const Successor here{Successor::Kind::value, id};
-      const Value& value = ssa.value(id);
-      if (value.kind == Value::Kind::phi) {
-        for (const ValueId argument : ssa.arguments(id)) reach(argument, here);
-        continue;
-      }
-      if (value.kind != Value::Kind::result) continue;
-      reach(value.old, here);
-      const ptx::Instruction& instruction = function.instructions[value.instruction];
-      const ptx::Accesses accesses = ptx::accesses_of(function, value.instruction);
-      const bool is_global_load = instruction.op == Op::ld && accesses.items[0].space == ptx::Space::global;
-      if (accesses.count > 0 && !(is_pattern && is_global_load)) {
-        if (const auto slot = loaded_slot.find(value.instruction); slot != loaded_slot.end())
-          for (const ValueId source : stored[slot->second]) reach(source, here);
-        continue;
-      }
-      if (instruction.op == Op::shfl && is_pattern) continue;
-      ptx::for_each_register(function, instruction, [&](uint32_t index, const ptx::Operand&, bool written) {
-        if (!written) reach(ssa.at(index), here);
-      });
+      sources.for_each_source(id, [&](ValueId source) { reach(source, {Successor::Kind::value, id}); });
     }
   }
+}
+
+std::vector<bool> derived_from(Context& context, const std::vector<ValueId>& origins) {
+  const ValueSources sources(context, Profile::root_cause);
+  const size_t size = context.analyses().ssa().size();
+  std::vector<std::vector<ValueId>> users(size);
+  for (ValueId id = 0; id < size; ++id)
+    sources.for_each_source(id, [&](ValueId source) {
+      if (source != flow::kNone) users[source].push_back(id);
+    });
+  std::vector<bool> derived(size);
+  std::vector<ValueId> work;
+  auto reach = [&](ValueId id) {
+    if (derived[id]) return;
+    derived[id] = true;
+    work.push_back(id);
+  };
+  for (const ValueId origin : origins) reach(origin);
+  while (!work.empty()) {
+    const ValueId id = work.back();
+    work.pop_back();
+    for (const ValueId user : users[id]) reach(user);
+  }
+  return derived;
 }
 
 ptx::InstructionId Taint::store_of(ValueId id) const {

@@ -1,5 +1,6 @@
 // Which values end up in a store, and how: one backward search from all stores at once, worst stores first, so that
-// every value knows its shortest way to the worst store it reaches. Linear in the kernel's size.
+// every value knows its shortest way to the worst store it reaches. Linear in the kernel's size. And forward: the
+// values that others flow into.
 #pragma once
 
 #include <vector>
@@ -16,14 +17,14 @@ namespace ptxkit::rules {
 struct Sink {
   flow::ValueId value = flow::kNone;  // flows into the store
   ptx::InstructionId store = ptx::kNone;
-  unsigned alignment_rank = 0;  // 0 its alignment is proved, 1 undecided, 2 refuted or byte-granular
+  unsigned alignment_rank = 0;  // rank_of() of its alignment
 };
 
 class Taint {
  public:
   // In the profile `pattern` a shuffle ends the way, and a value that forms the address of `ld.global` goes into what
   // that load gives.
-  Taint(Context& context, std::vector<Sink> sinks);
+  Taint(Context& context, std::vector<Sink> sinks, Profile profile);
 
   bool reaches(flow::ValueId id) const { return successors_[id].kind != Successor::Kind::none; }
   unsigned alignment_rank(flow::ValueId id) const { return alignment_ranks_[id]; }
@@ -40,5 +41,8 @@ class Taint {
   std::vector<Successor> successors_;
   std::vector<uint8_t> alignment_ranks_;
 };
+
+// For each value, whether one of `origins` flows into it, in the profile `root_cause`.
+std::vector<bool> derived_from(Context& context, const std::vector<flow::ValueId>& origins);
 
 }  // namespace ptxkit::rules

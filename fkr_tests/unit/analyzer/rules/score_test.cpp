@@ -8,7 +8,12 @@
 namespace ptxkit::rules {
 namespace {
 
-RuleResult result(Verdict verdict, bool loses_points = false) { return {verdict, loses_points, {}, {}}; }
+RuleResult result(Verdict verdict, bool loses_points = false) {
+  RuleResult made;
+  made.verdict = verdict;
+  made.loses_points = loses_points;
+  return made;
+}
 constexpr RuleInfo kTwoPoints{"F021", "X", "Y", 2, Severity::critical, false, "z"};
 constexpr RuleInfo kMustProve{"F051", "X", "Y", 3, Severity::critical, true, "z"};
 
@@ -31,6 +36,17 @@ TEST(Score, undecided_loses_where_the_rule_must_prove) {
   score.add(kMustProve, result(Verdict::undecided));
   EXPECT_EQ(score.lost, 3u);
   EXPECT_EQ(score.percent(), 0);
+}
+
+TEST(Score, a_missing_launch_fact_costs_one_point_of_a_rule_that_must_prove) {
+  RuleResult missing = result(Verdict::undecided, true);
+  missing.needs_launch_fact = true;
+  Score score;
+  score.add(kMustProve, missing);
+  EXPECT_EQ(score.lost, 1u);
+  missing.verdict = Verdict::refuted;  // by a run
+  score.add(kMustProve, missing);
+  EXPECT_EQ(score.lost, 4u);
 }
 
 TEST(Score, the_worst_kernel_is_compared_exactly) {
@@ -75,7 +91,11 @@ Finding finding(Severity severity, Tier tier) {
   return made;
 }
 
-RuleResult with(const Finding& made) { return {Verdict::refuted, true, {}, {made}}; }
+RuleResult with(const Finding& made) {
+  RuleResult refuted = result(Verdict::refuted, true);
+  refuted.findings.push_back(made);
+  return refuted;
+}
 
 // The exit code of a score with 99 points earned by other rules, so that only the cap of this finding can lower it.
 int code_with(const Finding& made) {
