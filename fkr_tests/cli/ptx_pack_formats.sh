@@ -82,6 +82,23 @@ section_zstd() {
   expect 1 "$pack" --range 5:6 bad.zst -o none; says "the seek table is damaged: its frames have"
   cp s.zst bad.zst; damage bad.zst $(($(stat -c %s bad.zst) - 7))
   expect 1 "$pack" --range 5:6 bad.zst -o none; says "the seek table is damaged: "; says "do not fit a file of"
+  # Tables with a frame more than the file has: of its last frame's last 4 bytes, and of none.
+  python3 - <<'EDIT'
+import struct
+whole = open("s.zst", "rb").read()
+count = struct.unpack("<I", whole[-9:-5])[0]
+entries = list(struct.iter_unpack("<II", whole[-9 - 8 * count:-9]))
+for name, less in (("bad.zst", 4), ("zero.zst", 0)):
+    table = entries[:-1] + [(entries[-1][0] - less, entries[-1][1]), (less, 1000)]
+    table = b"".join(struct.pack("<II", *entry) for entry in table)
+    with open(name, "wb") as file:
+        file.write(whole[:-17 - 8 * count] + struct.pack("<II", 0x184D2A5E, len(table) + 9) + table +
+                   struct.pack("<IB", count + 1, 0) + whole[-4:])
+EDIT
+  for range in 2800000:3000001 2800000:; do
+    expect 1 "$pack" --range "$range" bad.zst -o none; says "bad.zst: the seek table names frame 6, the file has 6 frames"; absent none
+  done
+  expect 1 "$pack" --range 5:6 zero.zst -o none; says "zero.zst: the seek table is damaged: frame 6 has 0 bytes"; absent none
   # What is not there is refused.
   expect 2 "$pack" --codec zstd -B4 input; says "-B and --reproducible are for lz4, not for zstd"
   expect 2 "$pack" --codec zstd --reproducible input; says "not for zstd"

@@ -92,8 +92,12 @@ Result<bool> extract_from_zstd(const InputFile& input, const ByteRange& range, f
   };
   const auto totals =
       codec::decompress_zstd(source, part, executor, coder, {.limits = limits, .check_frame = check_frame});
-  if (totals) return true;
-  return part.is_complete() ? Result<bool>(true) : tl::unexpected(totals.error());
+  if (!totals && !part.is_complete()) return tl::unexpected(totals.error());
+  if (totals && next != first + count) {
+    return fail(fmt::format("the seek table names frame {}, the file has {} frames", first + count - 1, next),
+                input.name(), "decompress the whole file, which needs no table");
+  }
+  return true;
 }
 
 }  // namespace ptxkit::pack

@@ -285,6 +285,7 @@ Result<std::optional<std::vector<ZstdSeekEntry>>> read_zstd_seek_table(const Ran
   for (size_t at = kSkippableHeaderBytes; entries.size() < count; at += entry_bytes) {
     entries.push_back({load_little_endian<uint32_t>(Bytes(bytes).subspan(at)),
                        load_little_endian<uint32_t>(Bytes(bytes).subspan(at + 4))});
+    if (entries.back().stored_bytes == 0) return damaged(fmt::format("frame {} has 0 bytes", entries.size() - 1));
     frames_bytes += entries.back().stored_bytes;
   }
   if (frames_bytes != file_bytes - table_bytes) {
