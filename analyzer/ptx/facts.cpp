@@ -589,6 +589,20 @@ Accesses accesses_of(const Function& function, InstructionId id) {
   return result;
 }
 
+bool only_writes_destination(const Function& function, const Instruction& instruction) {
+  switch (family(instruction.op)) {
+    case Family::address:
+    case Family::arithmetic:
+    case Family::comparison:
+    case Family::conversion:
+    case Family::move:
+    case Family::video:
+      return !function.has(instruction, Mod::cc);
+    default:
+      return instruction.op == Op::ld && facts_of(function, instruction).is_weak();
+  }
+}
+
 bool ends_thread(const Instruction& instruction) {
   return instruction.op == Op::ret || instruction.op == Op::exit || instruction.op == Op::trap;
 }

@@ -173,6 +173,9 @@ struct Accesses {
 };
 Accesses accesses_of(const Function& function, InstructionId id);
 
+// Nothing but its destination depends on it, as an assembler has it: a plain load is one, a sum that writes the carry
+// is none.
+bool only_writes_destination(const Function& function, const Instruction& instruction);
 bool ends_thread(const Instruction& instruction);  // ret, exit, trap: no successor when unguarded
 bool is_branch(const Instruction& instruction);    // bra, brx
 // Barrier::is_of_cta.

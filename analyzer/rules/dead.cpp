@@ -30,64 +30,6 @@ using ptx::Op;
 
 namespace {
 
-// An instruction that does nothing but write its destination, as an assembler sees it: a plain load is one.
-bool is_pure(const ptx::Function& function, const ptx::Instruction& instruction) {
-  switch (instruction.op) {
-    case Op::ld:
-      return ptx::facts_of(function, instruction).is_weak();
-    case Op::abs:
-    case Op::add:
-    case Op::and_:
-    case Op::bfe:
-    case Op::bfi:
-    case Op::bfind:
-    case Op::brev:
-    case Op::clz:
-    case Op::cnot:
-    case Op::copysign:
-    case Op::cos:
-    case Op::cvt:
-    case Op::cvta:
-    case Op::div:
-    case Op::dp2a:
-    case Op::dp4a:
-    case Op::ex2:
-    case Op::fma:
-    case Op::lg2:
-    case Op::lop3:
-    case Op::mad:
-    case Op::max:
-    case Op::min:
-    case Op::mov:
-    case Op::mul:
-    case Op::neg:
-    case Op::not_:
-    case Op::or_:
-    case Op::popc:
-    case Op::prmt:
-    case Op::rcp:
-    case Op::rem:
-    case Op::rsqrt:
-    case Op::sad:
-    case Op::selp:
-    case Op::set:
-    case Op::setp:
-    case Op::shf:
-    case Op::shl:
-    case Op::shr:
-    case Op::sin:
-    case Op::slct:
-    case Op::sqrt:
-    case Op::sub:
-    case Op::tanh:
-    case Op::testp:
-    case Op::xor_:
-      return true;
-    default:
-      return false;
-  }
-}
-
 // Values that something with an effect depends on: everything that a store, a branch, a barrier or a call reads, and
 // what that is computed from.
 std::vector<bool> live_values(Context& context) {
@@ -109,7 +51,7 @@ std::vector<bool> live_values(Context& context) {
   };
   for (const flow::BlockId block : analyses.graph().reverse_postorder())
     for (ptx::InstructionId id = analyses.graph().block(block).first; id < analyses.graph().block(block).end; ++id)
-      if (!is_pure(function, function.instructions[id])) mark_inputs(id);
+      if (!ptx::only_writes_destination(function, function.instructions[id])) mark_inputs(id);
   while (!work.empty()) {
     const ValueId id = work.back();
     work.pop_back();
@@ -148,7 +90,7 @@ RuleResult dead_value(Context& context) {
     for (ptx::InstructionId id = analyses.graph().block(block).first; id < analyses.graph().block(block).end; ++id) {
       const ptx::Instruction& instruction = context.function().instructions[id];
       if (instruction.op == Op::setp || instruction.op == Op::mov || instruction.op == Op::cvt) continue;
-      if (!is_pure(context.function(), instruction) || !all_dead(context, id, live)) continue;
+      if (!ptx::only_writes_destination(context.function(), instruction) || !all_dead(context, id, live)) continue;
       findings.push_back(finding_at(context, id, Severity::info, Tier::proved,
                                     fmt::format("nothing uses the result of {}", instruction.spelling),
                                     "delete the instruction, or use its result"));
@@ -209,7 +151,8 @@ RuleResult masked_fault(Context& context) {
   std::vector<Finding> findings;
   for (size_t i = 0; i < accesses.size(); ++i) {
     const ptx::Instruction& instruction = context.function().instructions[accesses[i].instruction];
-    if (accesses[i].kind != ptx::AccessKind::load || !is_pure(context.function(), instruction)) continue;
+    if (accesses[i].kind != ptx::AccessKind::load || !ptx::only_writes_destination(context.function(), instruction))
+      continue;
     if (!all_dead(context, accesses[i].instruction, live)) continue;
     if (judged[i].status == AlignmentStatus::proved) {
       const Place place = place_in_object(context, accesses[i]);

@@ -397,17 +397,6 @@ bool Decoder::arithmetic(Code& code) {
     case Op::slct:
       code.sub = type == Type::f32;
       return select_logic(code, op, first, w);
-    case Op::bfe:
-    case Op::bfi:
-    case Op::bmsk:
-    case Op::brev:
-    case Op::cnot:
-    case Op::prmt:
-    case Op::shf:
-    case Op::shl:
-    case Op::shr:
-    case Op::szext:
-      return select_logic(code, op, type, w);
     case Op::dp2a:
     case Op::dp4a:
       return select_dot(code, op, first, type, w);
@@ -420,7 +409,7 @@ bool Decoder::arithmetic(Code& code) {
     return select_extremum(code, op, placed.count == 3, w);
   if (type == Type::f32 || type == Type::f64) return select_float(code, op, type, w);
   if (is_float(type) || type == Type::f16x2 || type == Type::bf16x2) return select_half(code, op, type, w);
-  return select_integer(code, op, type, w);
+  return select_integer(code, op, type, w) || select_logic(code, op, type, w);
 }
 
 }  // namespace ptxkit::emulator
