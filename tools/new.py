@@ -108,7 +108,7 @@ RuleResult {function}(Context&) {{ return undecided("not decided: the rule is no
 
 **Remedy.** TODO.
 """)
-    for kind in ("refuted_one", "refuted_two", "survived_one", "survived_two"):
+    for kind in ("refuted_one", "survived_one"):
         mark = "  //! low" if kind.startswith("refuted") else ""
         create(f"fkr_tests/static/fixtures/{number}/{kind}.ptx",
                f"// TODO: a kernel that {number} {'refutes' if mark else 'lets pass'}.\n"
@@ -116,7 +116,7 @@ RuleResult {function}(Context&) {{ return undecided("not decided: the rule is no
     add_row("analyzer/rules/rules.def",
             f'RULE({number}, {function}, {name}, "Performance", 0, low, false,\n     "TODO: what holds when the hypothesis '
             'survives")\n', "\n#undef RULE\n")
-    print(f"next: ./dev test {number}; then tools/docs/finding.py draws docs/images/finding.svg anew")
+    print(f"next: ./dev test {number}")
 
 
 def new_kernel(name):
@@ -150,26 +150,17 @@ KernelDefinition {name}() {{
 
 }}  // namespace ptxkit::kernels
 """)
-    create(f"kernels/{room}/{name}_reference.hpp", f"""// What the kernel `{name}` computes, stated for one thread.
+    create(f"kernels/{room}/{name}_reference.hpp", f"""// What the kernel `{name}` computes, one item after another.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <span>
 
 namespace ptxkit::kernels {{
 
 // TODO: shapes, units and alignment of each argument.
-void {name}_reference(std::span<const uint32_t> src, std::span<uint32_t> dst);
-
-}}  // namespace ptxkit::kernels
-""")
-    create(f"kernels/{room}/{name}_reference.cpp", f"""#include "kernels/{room}/{name}_reference.hpp"
-
-#include <algorithm>
-
-namespace ptxkit::kernels {{
-
-void {name}_reference(std::span<const uint32_t> src, std::span<uint32_t> dst) {{
+inline void {name}_reference(std::span<const uint32_t> src, std::span<uint32_t> dst) {{
   std::ranges::copy(src, dst.begin());
 }}
 
@@ -177,8 +168,8 @@ void {name}_reference(std::span<const uint32_t> src, std::span<uint32_t> dst) {{
 """)
     following = next((row for row in re.findall(r"^KERNEL\((\w+),", text, re.M) if row > name), None)
     add_row("kernels/kernels.def", f"KERNEL({name}, {room})\n", f"KERNEL({following}," if following else "#undef KERNEL")
-    print(f"next: a row in docs/kernels.md, tests in fkr_tests/unit/kernels/ and fkr_tests/emulated/, a launch in "
-          f"fkr_tests/emulated/cost_test.cpp, then ./dev kernel {name} --accept")
+    print(f"next: a row in docs/kernels.md, a launch in fkr_tests/cases/every_kernel.cpp, then ./dev kernel {name} --accept "
+          f"and fkr_tests/speed/kernel_instructions.py build/tests/kernel_counts --accept")
 
 
 def new_codec(name):

@@ -1,5 +1,5 @@
 // One launch of every kernel, with buffers of the sizes that its cost block declares. Each result is compared with the
-// reference's.
+// reference's. The emulator runs them and a GPU, and counts of instructions and the test of the costs are of them.
 #pragma once
 
 #include <map>
@@ -10,58 +10,41 @@
 
 #include "fkr_tests/cases/corpus.hpp"
 #include "fkr_tests/cases/kernel_argument.hpp"
-#include "fkr_tests/emulated/kernel_harness.hpp"
 #include "kernels/cost.hpp"
+#include "kernels/images.hpp"
 
 namespace ptxkit::testing {
 
 class EveryKernel {
  public:
+  using Buffers = std::map<std::string, Bytes>;
+
   // With compressible input the LZ4 compressors write blocks of any length, otherwise they fill their rooms.
-  explicit EveryKernel(bool lz4_is_compressible) : lz4_is_compressible_(lz4_is_compressible) {}
+  explicit EveryKernel(bool is_compressible) : is_compressible_(is_compressible) {}
   virtual ~EveryKernel() = default;
 
   // Launches them all. Failures are gtest's.
   void run_all();
 
- protected:
-  using Buffers = std::map<std::string, Bytes>;
+  bool is_compressible() const { return is_compressible_; }
+  bool has_run(std::string_view kernel) const { return seen_.contains(std::string(kernel)); }
+  // Runs a launch with the arguments in order, of which inputs may be shorter than declared, and returns the final
+  // buffers by name. How much of the buffers in `by_content` is accessed depends on the data.
+  Buffers run(std::string_view kernel, uint32_t grid, const kernels::LaunchSize& size,
+              std::vector<KernelArgument> arguments, const std::set<std::string_view>& by_content = {});
 
-  // Runs the launch and returns the final buffers by name. How much of the buffers in `by_content` is accessed depends
-  // on the data.
+ protected:
+  // The machine that launches, with buffers of the declared sizes.
   virtual Buffers launch(const kernels::KernelImage& image, uint32_t grid, const kernels::LaunchSize& size,
                          const std::vector<KernelArgument>& arguments,
                          const std::set<std::string_view>& by_content) = 0;
 
  private:
-  // The arguments in order; inputs may be shorter than declared.
-  Buffers run(std::string_view kernel, uint32_t grid, const kernels::LaunchSize& size,
-              std::vector<KernelArgument> arguments, const std::set<std::string_view>& by_content = {});
-
-  Bytes lz4_input(size_t size) const;
-  std::set<std::string_view> lz4_by_content() const;
-  void expect_lz4(const Buffers& found, const Bytes& raw) const;
-
-  void zero_page();
-  void lz4_compressors();
-  void lz4_in_two_kernels();
-  void lz4_decompressor();
-  void lz4_batches();
-  void lz4_batch_compressors();
-  void lz4_framed_batches();
-  void transforms();
-  void match_finders_and_demux();
-  void zstd_blocks();
-  void zstd_batches();
-  void typed_arrays();
-  void columns();
-  void block_sorts();
-
-  bool lz4_is_compressible_;
+  bool is_compressible_;
   std::set<std::string> seen_;
 };
 
-// The buffers of a launch on the emulator, by name.
+// The buffers of a launch, by name.
 std::map<std::string, Bytes> named(const kernels::KernelImage& image, const std::vector<KernelArgument>& arguments,
                                    const std::vector<Bytes>& buffers);
 

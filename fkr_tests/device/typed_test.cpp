@@ -154,7 +154,8 @@ void expect_round_of_reference(const library::DeviceBatches& batches, const test
   std::vector<size_t> raw_bytes;
   for (size_t i = 0; i < kGood; ++i) {
     raw_bytes.push_back(random() % 6000);
-    good.push_back(testing::typed_coded(testing::weight_bytes(raw_bytes.back(), of.layout, random()), of.layout));
+    good.push_back(testing::typed_coded(
+        testing::weight_bytes(raw_bytes.back(), of.layout, static_cast<uint32_t>(random())), of.layout));
   }
   Bytes packed, expected;
   std::vector<uint64_t> inputs, input_bytes, outputs, rooms;

@@ -5,7 +5,7 @@
 
 #include <gtest/gtest.h>
 
-#include "fkr_tests/emulated/every_kernel.hpp"
+#include "fkr_tests/cases/every_kernel.hpp"
 #include "kernels/bwt/abi.hpp"
 #include "kernels/bwt/zero_runs_reference.hpp"
 #include "kernels/lz77/abi.hpp"

@@ -18,7 +18,7 @@
 #include "analyzer/ptx/facts.hpp"
 #include "analyzer/ptx/names.hpp"
 #include "analyzer/ptx/tree.hpp"
-#include "fkr_tests/emulated/every_kernel.hpp"
+#include "fkr_tests/cases/every_kernel.hpp"
 #include "fkr_tests/emulated/kernel_harness.hpp"
 #include "kernels/cost.hpp"
 #include "kernels/images.hpp"

