@@ -142,6 +142,10 @@ Answer<> check(const Arrays& arrays, std::vector<ptxkit_status>& statuses) {
                                     {arrays.output_bytes, "output_bytes"}}) {
     if (auto given = require(array, name); !given) return given;
   }
+  constexpr size_t kMostItems = PTRDIFF_MAX / (2 * sizeof(Range));  // no address space holds the arrays of more
+  if (arrays.count > kMostItems) {
+    return refuse(PTXKIT_INVALID_VALUE, fmt::format("count is {}: no memory holds so many items", arrays.count));
+  }
   statuses.assign(arrays.count, PTXKIT_OK);
   for (size_t i = 0; i < arrays.count; ++i) {
     const auto fits = [](const void* first, size_t bytes) {

@@ -167,6 +167,13 @@ TEST_F(Misuse, OfArrays) {
                  PTXKIT_INVALID_VALUE, "output_bytes is null");
   EXPECT_OK(ptxkit_compress_batch(context_, nullptr, &input_, &input_bytes_, 1, &output_, &capacity_, &size_, nullptr));
   EXPECT_OK(ptxkit_compress_batch(context_, &options_, nullptr, nullptr, 0, nullptr, nullptr, nullptr, nullptr));
+  for (const size_t count : {SIZE_MAX, SIZE_MAX / 2 + 1, SIZE_MAX / 16, SIZE_MAX / 96 + 1}) {
+    EXPECT_REFUSED(batch(context_, &options_, &input_, &input_bytes_, count, &output_, &capacity_, &size_, &status_),
+                   PTXKIT_INVALID_VALUE, "count is");
+    EXPECT_REFUSED(ptxkit_decompress_batch(context_, &options_, &input_, &input_bytes_, count, &output_, &capacity_,
+                                           &size_, &status_),
+                   PTXKIT_INVALID_VALUE, "count is");
+  }
 }
 
 TEST_F(Misuse, OfItems) {
