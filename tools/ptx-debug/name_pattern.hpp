@@ -11,14 +11,17 @@ namespace ptxkit::tools {
 
 class NamePattern {
  public:
-  // ECMAScript without back references. Error: not a valid expression; the message begins with `option`.
+  // ECMAScript without back references, of at most 4000 bytes. Error: not a valid expression; the message begins with
+  // `option`.
   static Result<NamePattern> parse(std::string_view option, const std::string& text);
 
   // Whether it matches somewhere in the name.
-  bool matches(std::string_view name) const { return std::regex_search(name.begin(), name.end(), regex_); }
+  bool matches(std::string_view name) const {
+    return std::regex_search(name.begin(), name.end(), regex_, std::regex_constants::match_continuous);
+  }
 
  private:
-  std::regex regex_;
+  std::regex regex_;  // of a name's beginning up to the end of the match
 };
 
 }  // namespace ptxkit::tools
