@@ -140,6 +140,10 @@ PYTHON
   "$pack" -BD input -o linked.lz4; expect 1 ranks 4 -d linked.lz4 -o back; says_once "linked.lz4, byte 0: ranks cannot share a frame whose blocks are linked; decompress it with ptx-pack"
   expect 1 ranks 4 nothing; says_once "nothing: cannot open: No such file or directory"
   expect 1 ranks 4 input; says_once "input.lz4: the output exists already; add -f to overwrite it"
+  cp input two; "$pack" --codec lzf two; "$pack" -q -B5 input -o two.lz4; cp two.lz4 kept.lz4
+  expect 1 ranks 2 -dmf --rm two.lz4 two.ptz; says_once "two: this run has written the output already, from another input"; present two.ptz
+  cp kept.lz4 two.lz4; expect 1 ranks 2 -zmf two.lz4 two; says_once "two.lz4: the output is another input of this run"; same two.lz4 kept.lz4
+  rm two two.* kept.lz4
   expect 1 ranks 4 input -o nowhere/x; says_once "nowhere/x: cannot create a file beside it: No such file or directory"
   expect 1 ranks 4 input -o /dev/null; says_once "/dev/null: expected a file to write, found a device"
   expect 1 ranks 4 /dev/null -o x; says_once "/dev/null: expected a file whose size is known"

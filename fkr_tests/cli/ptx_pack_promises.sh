@@ -102,6 +102,48 @@ section_appears_meanwhile() {
   rm -f pipe other err err1 err2 out data; only x.lz4
 }
 
+# With -f too, no output replaces another input or output of the run, and the time line replaces neither.
+section_same_run() {
+  seq 1 1000 >one; seq 5 2000 >two; "$pack" -q one -o x.lz4; "$pack" -q --codec zstd two -o x.zst
+  local options; mkdir folder
+  for options in "-m" "-m --rm"; do
+    cp x.lz4 x.zst folder; rm -f folder/x
+    # shellcheck disable=SC2086
+    expect 1 "$pack" -d -f $options folder/x.lz4 folder/x.zst
+    says "folder/x: this run has written the output already, from another input; name another output of folder/x.zst with -o"
+    same folder/x one; present folder/x.zst
+  done
+  rm folder/*; cp x.lz4 x.zst folder; expect 1 "$pack" -rdf --rm folder; same folder/x one; same folder/x.zst x.zst
+  # Under another name of it: a link.
+  rm folder/*; cp x.lz4 folder; cp x.zst folder/y.zst; ln -s x folder/y
+  expect 1 "$pack" -rdf --rm folder; same folder/x one; same folder/y.zst x.zst
+  # Inputs that come later, and earlier.
+  cp one a; cp x.lz4 a.lz4; expect 1 "$pack" -z -mf --rm a a.lz4
+  says "a.lz4: the output is another input of this run; name another output of a with -o"
+  present a; "$pack" -dc a.lz4.lz4 | cmp -s - x.lz4 || fail "a.lz4 was compressed after it was replaced"
+  cp x.lz4 a.lz4; expect 1 "$pack" -z -mf a.lz4 a; same a.lz4 x.lz4
+  cp x.lz4 b.lz4; "$pack" -q --codec gzip one -o b.lz4.gz; expect 1 "$pack" -mdf b.lz4 b.lz4.gz; same b.lz4 x.lz4; same b one
+  # Separate runs do as before, and so does one whose names are apart.
+  expect 0 "$pack" -df x.lz4; expect 0 "$pack" -df x.zst; same x two
+  expect 0 "$pack" -mf one two; expect 0 "$pack" -mf one two; expect 0 "$pack" -mdf one.lz4 two.lz4
+
+  cp one kept; ln -s one link; ln one hard; local name
+  for name in one ./one folder/../one link hard; do
+    expect 2 "$pack" -f --trace $name one -o out.lz4; says "$name: --trace names an input, which would be overwritten"
+    same one kept; absent out.lz4
+  done
+  for name in out.lz4 "./out.lz4"; do
+    expect 2 "$pack" -f --trace $name one -o out.lz4; says "$name: --trace and an output are the same file"; absent out.lz4
+    cp x.lz4 out.lz4; expect 2 "$pack" -f --trace $name one -o out.lz4; same out.lz4 x.lz4; rm out.lz4
+  done
+  expect 2 "$pack" -f --auto --trace two.ptz two; says "two.ptz: --trace and an output are the same file"
+  expect 2 "$pack" -t --trace x.lz4 x.lz4; says "--trace names an input"; expect 0 "$pack" -t x.lz4
+  echo old >line; expect 2 "$pack" --trace line -t x.lz4; says "line: the file of --trace exists already; add -f to overwrite it"
+  [ "$(cat line)" = old ] || fail "--trace overwrites without -f"
+  expect 0 "$pack" -f --trace line -t x.lz4; grep -q traceEvents line || fail "no time line"
+  expect 0 "$pack" --trace new -t x.lz4; expect 0 "$pack" --trace /dev/null -t x.lz4
+}
+
 # The input is removed only if nothing has written to it since. The program is stopped while it reads.
 section_changed_input() {
   local codec job file attempt change

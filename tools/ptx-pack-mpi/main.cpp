@@ -35,6 +35,7 @@
 #include "tools/ptx-pack/options.hpp"
 #include "tools/ptx-pack/output_file.hpp"
 #include "tools/ptx-pack/request.hpp"
+#include "tools/ptx-pack/run_files.hpp"
 
 namespace ptxkit::pack {
 namespace {
@@ -123,7 +124,7 @@ unsigned threads_of(const Job& job, const Options& options) {
 class SharedPacker {
  public:
   SharedPacker(const Job& job, const Options& options, codec::Executor& executor)
-      : job_(job), options_(options), executor_(executor) {}
+      : job_(job), options_(options), executor_(executor), files_(options.inputs) {}
 
   Result<void> run(const std::string& path) {
     const bool writes = options_.mode != Mode::test;
@@ -155,6 +156,8 @@ class SharedPacker {
     if (auto selected = job_.agree(guarded([&] { return select(path, lz4, blocks); })); !selected) return selected;
     const Coders coders{executor_, lz4.get(), blocks.get(), {.memory = nullptr, .prefetch = options_.prefetch}};
     if (!writes) return report(path, *output_name, decompress_shared(job_, file, nullptr, coders), coders);
+    if (auto agreed = job_.agree(job_.is_first() ? files_.check(*output_name, path) : Result<void>()); !agreed)
+      return agreed;
     auto output = SharedFile::create(job_, *output_name, *input, options_.force);
     if (!output) return tl::unexpected(output.error());
     const auto totals = options_.mode == Mode::compress ? compress_shared(job_, file, *output, coders, compression())
@@ -164,6 +167,7 @@ class SharedPacker {
     if (auto closed = output->close(removes); !closed) return closed;
     if (auto unchanged = job_.agree(input->check_size(size_bytes)); !unchanged) return unchanged;
     if (auto committed = output->commit(*input, removes ? &path : nullptr); !committed) return committed;
+    if (job_.is_first()) files_.add_written(*output_name);
     return report(path, *output_name, totals, coders);
   }
 
@@ -253,6 +257,7 @@ class SharedPacker {
   const Job& job_;
   const Options& options_;
   codec::Executor& executor_;
+  RunFiles files_;  // of rank 0
   bool is_ptz_ = false;
   std::string notices_;  // a line each
 };

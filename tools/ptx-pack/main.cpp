@@ -53,6 +53,7 @@
 #include "tools/ptx-pack/range_sink.hpp"
 #include "tools/ptx-pack/ranks.hpp"
 #include "tools/ptx-pack/request.hpp"
+#include "tools/ptx-pack/run_files.hpp"
 #include "tools/ptx-pack/sparse_sink.hpp"
 #include "tools/ptx-pack/zstd_range.hpp"
 
@@ -79,11 +80,12 @@ class Packer {
  public:
   // `trace` is null if neither a time line nor details are wanted.
   Packer(const Options& options, const codec::BackendRequest& request, codec::Executor& executor,
-         scheduler::Trace* trace)
+         scheduler::Trace* trace, RunFiles files)
       : options_(options),
         request_(request),
         executor_(executor),
         trace_(trace),
+        files_(std::move(files)),
         encoder_(encoder_asked_for(options)),
         format_(options.format),
         codec_(options.codec) {}
@@ -117,6 +119,9 @@ class Packer {
     if (!output) return tl::unexpected(output.error());
     auto file = OutputFile::create(*output, *input, options_.force);
     if (!file) return tl::unexpected(file.error());
+    if (file->is_new_file()) {
+      if (auto kept = files_.check(*output, input_path); !kept) return kept;
+    }
     if (options_.mode == Mode::compress && ::isatty(file->descriptor()) && !options_.force) {
       return fail("expected a file or a pipe to write compressed data to, found a terminal", file->name(),
                   "add -f, or name an output with -o");
@@ -174,8 +179,9 @@ class Packer {
     return options_.mode == Mode::decompress && is_wanted && SparseSink::fits(file.descriptor());
   }
 
-  Result<void> commit(OutputFile& file, const InputFile& input) const {
+  Result<void> commit(OutputFile& file, const InputFile& input) {
     if (auto done = file.commit(input, options_.remove_source); !done) return done;
+    if (file.is_new_file()) files_.add_written(file.name());
     if (!options_.verbose()) return {};
     std::string all;
     for (const std::string& remark : file.remarks()) all += (all.empty() ? "" : "; ") + remark;
@@ -379,6 +385,7 @@ class Packer {
   const codec::BackendRequest& request_;
   codec::Executor& executor_;
   scheduler::Trace* trace_;
+  RunFiles files_;
   std::optional<codec::Encoder> encoder_;
   // Each is created for the first file that needs it.
   std::unique_ptr<codec::Backend> lz4_;
@@ -478,6 +485,13 @@ int run(int argc, char** argv) {
   FoundFiles found = expand(options);
   for (const Error& error : found.errors) complain(error);
   const size_t all_count = found.files.size();
+  RunFiles run_files(found.files);
+  if (options.trace) {
+    if (auto usable = check_time_line(options, found.files); !usable) {
+      complain(usable.error());
+      return kUsage;
+    }
+  }
   const std::vector<std::string> inputs =
       options.share_by_rank ? share_of(rank, std::move(found.files)) : std::move(found.files);
   if (options.share_by_rank && options.verbose()) {
@@ -537,7 +551,7 @@ int run(int argc, char** argv) {
     request.throttle = &throttle;
   }
   request.limits.trace = placement.trace;
-  Packer packer(options, request, executor, placement.trace);
+  Packer packer(options, request, executor, placement.trace, std::move(run_files));
   for (const std::string& path : inputs) {
     if (auto done = guarded([&] { return packer.run(path); }); !done) complain(done.error());
     if (packer.is_without_backend()) break;
