@@ -285,8 +285,9 @@ int cuMemAlloc_v2(uint64_t* pointer, size_t bytes) {
   long& device_bytes = state.device_bytes_of[current_device];
   const auto limit = state.memory_limits.find(current_device);
   if (limit != state.memory_limits.end() && device_bytes + static_cast<long>(bytes) > limit->second) return 2;
-  device_bytes += static_cast<long>(bytes);
   void* memory = std::aligned_alloc(256, (bytes + 255) / 256 * 256);
+  if (memory == nullptr) return 2;
+  device_bytes += static_cast<long>(bytes);
   std::memset(memory, 0xdd, bytes);
   *pointer = reinterpret_cast<uintptr_t>(memory);
   device_memory[*pointer] = bytes;
@@ -315,6 +316,7 @@ int cuMemGetInfo_v2(size_t* free_bytes, size_t* total_bytes) {
 int cuMemHostAlloc(void** pointer, size_t bytes, unsigned) {
   ENTER();
   *pointer = std::aligned_alloc(4096, (bytes + 4095) / 4096 * 4096);
+  if (*pointer == nullptr) return 2;
   // Poisons only the beginning, which is enough to be noticed and much faster for a large batch.
   std::memset(*pointer, 0xee, std::min(bytes, size_t{1} << 20));
   pinned_memory[reinterpret_cast<uintptr_t>(*pointer)] = bytes;
