@@ -133,7 +133,7 @@ bool overlaps(const Arrays& arrays, const std::vector<ptxkit_status>& statuses) 
 }
 
 // Checks the arrays and each item; `statuses` receives what is wrong with an item alone.
-Answer<> check(const Arrays& arrays, std::vector<ptxkit_status>& statuses) {
+Answer<> check(const Arrays& arrays, size_t largest_input_bytes, std::vector<ptxkit_status>& statuses) {
   if (arrays.count == 0) return {};
   for (const auto& [array, name] : {std::pair<const void*, const char*>{arrays.inputs, "inputs"},
                                     {arrays.input_bytes, "input_bytes"},
@@ -153,6 +153,8 @@ Answer<> check(const Arrays& arrays, std::vector<ptxkit_status>& statuses) {
     };
     if (!fits(arrays.inputs[i], arrays.input_bytes[i]) || !fits(arrays.outputs[i], arrays.output_capacities[i]))
       statuses[i] = PTXKIT_INVALID_VALUE;
+    else if (arrays.input_bytes[i] > largest_input_bytes)
+      statuses[i] = PTXKIT_ITEM_TOO_LARGE;
   }
   if (overlaps(arrays, statuses)) {
     return refuse(PTXKIT_INVALID_VALUE, "an output overlaps another output or an input",
@@ -191,10 +193,6 @@ class Group {
     for (; i < arrays_.count; ++i) {
       if (statuses_[i] != PTXKIT_OK) continue;
       const Bytes raw = arrays_.input(i);
-      if (raw.size() > request_.largest_item_bytes) {
-        statuses_[i] = PTXKIT_ITEM_TOO_LARGE;
-        continue;
-      }
       const size_t scratch = is_direct(i) ? 0 : raw.size();
       if (!items_.empty() && scratch_bytes + scratch > kScratchBytes) break;
       items_.push_back({i, scratch_bytes, 0});
@@ -475,7 +473,8 @@ Answer<> run(ptxkit_context* context, const ptxkit_batch_options* options, const
   const auto request = read_request(options);
   if (!request) return tl::unexpected(request.error());
   std::vector<ptxkit_status> statuses;
-  if (auto checked = check(arrays, statuses); !checked) return checked;
+  const size_t largest_input_bytes = compresses ? request->largest_item_bytes : SIZE_MAX;
+  if (auto checked = check(arrays, largest_input_bytes, statuses); !checked) return checked;
   Answer<> done;
   const bool is_lz4 = request->coding.is_lz4();
   if (request->coding.kind == Coding::Kind::typed) {

@@ -67,6 +67,10 @@ void decompress_item(libdeflate_decompressor* with, DeflateWrapper wrapper, Code
     if (item.status != CoderItem::Status::ok) return;
     at += consumed;
     item.output_bytes += produced;
+    // Zeros behind a gzip member are padding. Another member begins with another byte.
+    const Bytes rest = item.input.subspan(at);
+    if (wrapper == DeflateWrapper::gzip && std::ranges::all_of(rest, [](uint8_t byte) { return byte == 0; }))
+      at = item.input.size();
   } while (at < item.input.size() && wrapper == DeflateWrapper::gzip);
   if (at != item.input.size()) item.status = CoderItem::Status::damaged;
 }

@@ -255,6 +255,29 @@ TEST_F(CApi, WithoutADeviceItsTimesAreZero) {
   EXPECT_EQ(times.copy_to_device + times.kernel + times.copy_to_host, 0);
 }
 
+// As in files: zeros behind gzip members are padding, other bytes are not, and no other format has any.
+TEST_F(CApi, ZerosBehindGzipMembersArePadding) {
+  const std::vector<Bytes> items = {{}, words(1000)};
+  for (const ptxkit_codec codec : {PTXKIT_CODEC_GZIP, PTXKIT_CODEC_ZLIB, PTXKIT_CODEC_DEFLATE}) {
+    ptxkit_batch_options options = PTXKIT_BATCH_OPTIONS_DEFAULTS;
+    options.codec = codec;
+    options.framing = codec == PTXKIT_CODEC_DEFLATE ? PTXKIT_FRAMING_RAW : PTXKIT_FRAMING_FRAME;
+    Batch batch(items, bounds_of(items, options));
+    ASSERT_OK(batch.compress(context_, &options));
+    for (const size_t zero_count : {1, 7, 512}) {
+      std::vector<Bytes> packed = batch.results();
+      for (Bytes& item : packed) item.resize(item.size() + zero_count);
+      Batch padded(packed, sizes_of(items));
+      EXPECT_EQ(padded.decompress(context_, &options),
+                codec == PTXKIT_CODEC_GZIP ? PTXKIT_OK : PTXKIT_CANNOT_DECOMPRESS);
+      if (codec == PTXKIT_CODEC_GZIP) EXPECT_TRUE(padded.results() == items);
+      for (Bytes& item : packed) item.push_back(1);
+      Batch garbage(packed, sizes_of(items));
+      EXPECT_EQ(garbage.decompress(context_, &options), PTXKIT_CANNOT_DECOMPRESS);
+    }
+  }
+}
+
 // Each item of a batch by the library that the format is from.
 TEST_F(CApi, StandardItemsAreThoseOfTheirLibraries) {
   const std::vector<Bytes> items = {{}, words(1), words(70000), random_bytes(300000, 1), Bytes(3'000'000)};

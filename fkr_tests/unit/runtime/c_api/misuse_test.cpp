@@ -1,4 +1,5 @@
 // A hostile caller: every wrong argument gets a status and a text, and changes nothing.
+#include <bit>
 #include <string>
 #include <thread>
 
@@ -186,6 +187,17 @@ TEST_F(Misuse, OfItems) {
   input_ = raw_.data();
   input_bytes_ = SIZE_MAX;
   EXPECT_EQ(compress(), PTXKIT_INVALID_VALUE);
+  for (size_t i = 0; i < ptxkit_codec_count(); ++i) {
+    ptxkit_codec_info info{};
+    info.struct_bytes = sizeof info;
+    ASSERT_OK(ptxkit_codec_at(i, &options_.codec));
+    ASSERT_OK(ptxkit_codec_query(options_.codec, &info));
+    options_.framing = static_cast<ptxkit_framing>(std::countr_zero(info.framings));
+    input_bytes_ = info.largest_host_item + 1;
+    EXPECT_EQ(compress(), PTXKIT_ITEM_TOO_LARGE) << info.name;
+    EXPECT_EQ(status_, PTXKIT_ITEM_TOO_LARGE) << info.name;
+  }
+  options_ = PTXKIT_BATCH_OPTIONS_DEFAULTS;
   input_bytes_ = 100;
   output_ = nullptr;
   EXPECT_EQ(compress(), PTXKIT_INVALID_VALUE);
