@@ -169,6 +169,33 @@ void Threads::require_multiple(const Term& term, uint64_t of) {
                                Query::constant(0, term.width)));
 }
 
+Term Threads::start_of_variable(ptx::VariableId id) {
+  const ptx::Variable& variable = domain_->module().variables[id];
+  // Shared and local addresses have 32 bits.
+  const bool is_short = variable.space == Space::shared || variable.space == Space::local;
+  const unsigned bits = is_short ? 32 : 64;
+  bool is_new = false;
+  const Term start = query_->symbol(fmt::format("start{}", id), bits, 0, &is_new);
+  if (is_new && variable.align > 1) require_multiple(start, variable.align);
+  if (is_new && is_short) query_->require(query_->test("bvult", start, Query::constant(kLargestStart, bits)));
+  return start;
+}
+
+std::optional<Term> Threads::start(flow::BaseId base, uint32_t multiple_of) {
+  const flow::Base& of = domain_->base(base);
+  std::optional<Term> start;
+  if (of.kind == flow::Base::Kind::variable) start = start_of_variable(of.id);
+  if (of.kind == flow::Base::Kind::parameter) {
+    const ptx::Variable& variable = domain_->module().variables[of.id];
+    const unsigned bits = domain_->module().address_size;
+    // The symbol of parameter().
+    if (variable.parameter_index != kNone)
+      start = query_->symbol(fmt::format("param{}+{}.{}", variable.parameter_index, of.offset_bytes, bits), bits, 0);
+  }
+  if (start && multiple_of > 1) require_multiple(*start, multiple_of);
+  return start;
+}
+
 Term Threads::source(const Source& source, unsigned width, const Moment& at) {
   switch (source.kind) {
     case Source::Kind::constant:
@@ -178,18 +205,10 @@ Term Threads::source(const Source& source, unsigned width, const Moment& at) {
       if (source.negated) term = query_->negation(term);
       return query_->resized(term, width);
     }
-    case Source::Kind::variable: {
-      // Shared and local addresses have 32 bits.
-      const bool is_short = domain_->module().variables[source.id].space == Space::shared ||
-                            domain_->module().variables[source.id].space == Space::local;
-      const unsigned bits = is_short ? 32 : 64;
-      bool is_new = false;
-      const Term start = query_->symbol(fmt::format("start{}", source.id), bits, 0, &is_new);
-      const uint32_t align = domain_->module().variables[source.id].align;
-      if (is_new && align > 1) require_multiple(start, align);
-      if (is_new && is_short) query_->require(query_->test("bvult", start, Query::constant(kLargestStart, bits)));
-      return query_->apply("bvadd", width, {query_->resized(start, width), Query::constant(source.constant, width)});
-    }
+    case Source::Kind::variable:
+      return query_->apply(
+          "bvadd", width,
+          {query_->resized(start_of_variable(source.id), width), Query::constant(source.constant, width)});
     case Source::Kind::special:
       return query_->resized(special(static_cast<SpecialRegister>(source.id),
                                      source.component == 'y'   ? 1

@@ -57,6 +57,9 @@ class Threads {
   Term operand(uint32_t pool_index, unsigned width, const Moment& at);
   // 64 bits, displacement included.
   Term address(const ptx::Access& access, const Moment& at);
+  // Where an object begins: a variable, or what a parameter points to, as a multiple of `multiple_of`, a power of two.
+  // Nothing for other objects.
+  std::optional<Term> start(flow::BaseId base, uint32_t multiple_of);
   // Whether the thread gets to the instruction, and its guard holds.
   Term reaches(ptx::InstructionId id, const Moment& at);
   // A component 0 to 2 of a special register.
@@ -85,6 +88,7 @@ class Threads {
   Term loaded(const flow::Operation& operation, flow::ValueId id, const Moment& at);
   void require_multiple(const Term& term, uint64_t of);  // a power of two
   Term source(const flow::Source& source, unsigned width, const Moment& at);
+  Term start_of_variable(ptx::VariableId id);
   bool is_never_written(const ptx::Access& access, flow::BaseId base) const;
   Term path(flow::BlockId from, flow::BlockId to, const Moment& at);
   Term way_into(flow::BlockId block, const Moment& at);

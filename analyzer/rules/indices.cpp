@@ -4,6 +4,7 @@
 #include <iterator>
 #include <map>
 #include <set>
+#include <string>
 #include <utility>
 #include <vector>
 
@@ -20,9 +21,11 @@
 #include "analyzer/flow/ssa.hpp"
 #include "analyzer/ptx/access_kind.hpp"
 #include "analyzer/ptx/facts.hpp"
+#include "analyzer/ptx/isa.hpp"
 #include "analyzer/ptx/names.hpp"
 #include "analyzer/ptx/tree.hpp"
 #include "analyzer/rules/all.hpp"
+#include "analyzer/rules/engine/access_prover.hpp"
 #include "analyzer/rules/engine/analyses.hpp"
 #include "analyzer/rules/engine/context.hpp"
 #include "analyzer/rules/engine/result.hpp"
@@ -86,6 +89,33 @@ ValueId loaded_index(Context& context, ValueId address, const flow::Base& base) 
   return flow::kNone;
 }
 
+// Whether the instruction itself says how many bytes it reads, which may be none: a masked cp.async.
+bool may_read_nothing(const ptx::Function& function, const Access& access) {
+  const ptx::Instruction& instruction = function.instructions[access.instruction];
+  return access.kind == AccessKind::load && (ptx::operand_of(function, instruction, ptx::Purpose::source_size) ||
+                                             ptx::operand_of(function, instruction, ptx::Purpose::ignore));
+}
+
+// What the solver found.
+Finding past_the_end(Context& context, const Access& access, flow::BaseId base, uint64_t size,
+                     const AccessProver::Answer& answer) {
+  const flow::Thread& thread = answer.thread;
+  const std::string object = context.analyses().domain().describe(base);
+  Finding finding =
+      finding_at(context, access.instruction, Severity::medium, Tier::proved,
+                 fmt::format("thread ({}, {}, {}) of block ({}, {}, {}) accesses {} at offset {} of {}, which has {}",
+                             thread.tid[0], thread.tid[1], thread.tid[2], thread.ctaid[0], thread.ctaid[1],
+                             thread.ctaid[2], plural(access.extent_bytes, "byte"), static_cast<int64_t>(answer.offset),
+                             object, plural(size, "byte")),
+                 "skip the access where the index is past the end");
+  Witness witness;
+  for (unsigned d = 0; d < 3; ++d) witness.tid[d] = thread.tid[d];
+  witness.address = answer.offset;
+  witness.note = "offset from " + object;
+  finding.witness = std::move(witness);
+  return finding;
+}
+
 }  // namespace
 
 // F070. Threads are launched in whole blocks: without a test, or a launch that says how many there are, the last block
@@ -98,6 +128,8 @@ RuleResult unguarded_global_index(Context& context) {
   size_t indexed = 0, guarded = 0, bounded = 0;
   ptx::InstructionId open = ptx::kNone;
   bool is_loaded = false;  // the index at `open`
+  AccessProver prover(context);
+  size_t by_solver = 0;
   for (const Access& access : analyses.accesses()) {
     if (access.space != Space::global && access.space != Space::generic) continue;
     const Source address = flow::address_base(analyses.ssa(), access.address);
@@ -109,6 +141,10 @@ RuleResult unguarded_global_index(Context& context) {
                                     !context.module.variables[base.id].is_unsized;
     if (base.kind == flow::Base::Kind::variable && !is_global_variable) continue;
     ++indexed;
+    if (may_read_nothing(context.function(), access)) {
+      ++guarded;
+      continue;
+    }
     uint64_t size = is_global_variable ? context.module.variables[base.id].size_bytes : 0;
     if (base.kind == flow::Base::Kind::parameter && base.offset_bytes == 0)
       size = shape.size_bytes(context.module.variables[base.id].name);
@@ -146,6 +182,16 @@ RuleResult unguarded_global_index(Context& context) {
         findings.push_back(std::move(finding));
         continue;
       }
+      const AccessProver::Answer answer = prover.outside(access, form.base, size);
+      if (answer.kind == AccessProver::Answer::Kind::never) {
+        ++bounded;
+        ++by_solver;
+        continue;
+      }
+      if (answer.kind == AccessProver::Answer::Kind::in_thread) {
+        findings.push_back(past_the_end(context, access, form.base, size, answer));
+        continue;
+      }
     }
     const ValueId loaded = loaded_index(context, address.id, base);
     const bool is_open = loaded != flow::kNone &&
@@ -167,8 +213,9 @@ RuleResult unguarded_global_index(Context& context) {
                                              "many threads there are and how large the buffers",
                                              line_of(context, open)));
   return conclude(std::move(findings),
-                  fmt::format("{} indexed by the thread: {} guarded by a test, {} bounded by the launch",
-                              plural(indexed, "access", "accesses"), guarded, bounded));
+                  fmt::format("{} indexed by the thread: {} guarded by a test, {} bounded by the launch{}",
+                              plural(indexed, "access", "accesses"), guarded, bounded,
+                              by_solver ? fmt::format(", {} of them by Z3", by_solver) : ""));
 }
 
 // F076. Only stores may cut a register without a cvt. Where one value is stored whole in one place and cut in another,

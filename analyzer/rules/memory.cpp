@@ -23,6 +23,7 @@
 #include "analyzer/ptx/names.hpp"
 #include "analyzer/ptx/tree.hpp"
 #include "analyzer/rules/all.hpp"
+#include "analyzer/rules/engine/access_prover.hpp"
 #include "analyzer/rules/engine/alignment.hpp"
 #include "analyzer/rules/engine/analyses.hpp"
 #include "analyzer/rules/engine/context.hpp"
@@ -44,6 +45,7 @@ constexpr uint64_t static_shared_limit(uint32_t sm) { return sm != 0 && sm < 20 
 
 struct Bounds {
   size_t proved = 0, accesses = 0;
+  size_t by_solver = 0;  // of those proved
 };
 
 // Accesses of one space into variables of known size. Adds a finding for each that is provably outside: by a constant
@@ -58,6 +60,7 @@ Bounds check_bounds(Context& context, Space space, Severity severity, std::vecto
   if (shape.is_exact)
     for (uint32_t n = std::min(shape.max_threads, 1024u); n-- > 0;) last_first.push_back(flow::thread_of(shape, n));
   std::map<flow::LoopId, flow::Evaluator> evaluators;  // by innermost loop
+  AccessProver prover(context);
   for (const Access& access : analyses.accesses()) {
     if (access.extent_bytes == 0) continue;
     const Form form = forms.expand(forms.address(access));
@@ -92,14 +95,14 @@ Bounds check_bounds(Context& context, Space space, Severity severity, std::vecto
       if (!conditions.empty()) findings.back().assumptions.push_back("control reaches the access");
       continue;
     }
-    if (!shape.is_exact) continue;
+    const size_t reported = findings.size();
     // Only what the thread's place and the first iteration decide.
     const flow::BlockId block = analyses.graph().block_of(access.instruction);
     flow::Evaluator& evaluator = evaluators
                                      .try_emplace(analyses.loops().innermost(block), forms, last_first,
                                                   flow::first_iterations(analyses.loops(), block))
                                      .first->second;
-    const flow::Column offsets = evaluator.column_of_form(form);
+    const flow::Column offsets = last_first.empty() ? flow::Column() : evaluator.column_of_form(form);
     for (size_t n = 0; n < last_first.size() && offsets[n]; ++n) {
       const flow::Thread& thread = last_first[n];
       const int64_t offset = static_cast<int32_t>(*offsets[n]);
@@ -119,8 +122,25 @@ Bounds check_bounds(Context& context, Space space, Severity severity, std::vecto
              fmt::format(", in thread ({}, {}, {})", thread.tid[0], thread.tid[1], thread.tid[2]));
       break;
     }
+    if (findings.size() > reported) continue;
+    const AccessProver::Answer answer = prover.outside(access, form.base, variable.size_bytes);
+    const bool is_inside = answer.kind == AccessProver::Answer::Kind::never;
+    bounds.proved += is_inside;
+    bounds.by_solver += is_inside;
+    if (answer.kind != AccessProver::Answer::Kind::in_thread) continue;
+    const flow::Thread& thread = answer.thread;
+    Witness witness;
+    for (unsigned d = 0; d < 3; ++d) witness.tid[d] = thread.tid[d];
+    report(static_cast<int32_t>(answer.offset), Tier::proved, witness,
+           fmt::format(", in thread ({}, {}, {}) of block ({}, {}, {})", thread.tid[0], thread.tid[1], thread.tid[2],
+                       thread.ctaid[0], thread.ctaid[1], thread.ctaid[2]));
   }
   return bounds;
+}
+
+// "; Z3 proved 2 accesses".
+std::string proved_by_solver(size_t count) {
+  return count ? fmt::format("; Z3 proved {}", plural(count, "access", "accesses")) : std::string();
 }
 
 // Whether some thread of block (0, 0, 0) may get to an instruction, as far as the conditions on the way can be
@@ -209,6 +229,7 @@ RuleResult unaligned_access(Context& context) {
   std::vector<Finding> findings;
   std::set<std::string> assumptions;
   size_t tested = 0;
+  size_t by_solver = 0;
   size_t open = 0;
   std::string first_open;
   bool host_decides = true;
@@ -217,6 +238,7 @@ RuleResult unaligned_access(Context& context) {
     const AccessAlignment& alignment = judged[i];
     assumptions.insert(alignment.assumptions.begin(), alignment.assumptions.end());
     tested += alignment.checked_at_run_time;
+    by_solver += alignment.proved_by_solver;
     if (alignment.status == AlignmentStatus::proved) continue;
     if (open++ == 0)
       first_open = fmt::format("line {}: {}", line_of(context, accesses[i].instruction), alignment.reason);
@@ -249,6 +271,7 @@ RuleResult unaligned_access(Context& context) {
     }
   }
   RuleResult result = conclude(std::move(findings), std::move(basis));
+  result.basis += proved_by_solver(by_solver);
   if (result.verdict != Verdict::refuted && open) {
     result.verdict = Verdict::undecided;
     result.loses_points = true;
@@ -259,6 +282,7 @@ RuleResult unaligned_access(Context& context) {
                                               names_of(context, parameters), count, first_open)
                                 : fmt::format("the rule must prove alignment and could not for {}, the first in {}",
                                               count, first_open);
+    result.basis += proved_by_solver(by_solver);
   }
   return result;
 }
@@ -291,8 +315,9 @@ RuleResult shared_bounds(Context& context) {
   const Bounds bounds = check_bounds(context, Space::shared, Severity::critical, findings);
   return conclude(
       std::move(findings),
-      fmt::format("{} of {} bytes of static shared memory; {}: {} proved inside its object, none provably outside",
-                  total, limit, plural(bounds.accesses, "access", "accesses"), bounds.proved));
+      fmt::format("{} of {} bytes of static shared memory; {}: {} proved inside its object, none provably outside{}",
+                  total, limit, plural(bounds.accesses, "access", "accesses"), bounds.proved,
+                  proved_by_solver(bounds.by_solver)));
 }
 
 // F025. The frame is what the kernel's local variables make up.
@@ -301,9 +326,12 @@ RuleResult local_bounds(Context& context) {
   const Bounds bounds = check_bounds(context, Space::local, Severity::high, findings);
   if (bounds.accesses == 0) return not_applicable("the kernel accesses no local variable");
   if (findings.empty() && bounds.proved < bounds.accesses)
-    return undecided(fmt::format("{} of {} not proved inside its variable, none provably outside",
-                                 bounds.accesses - bounds.proved, plural(bounds.accesses, "access", "accesses")));
-  return conclude(std::move(findings), plural(bounds.accesses, "access", "accesses") + " inside its variable");
+    return undecided(fmt::format("{} of {} not proved inside its variable, none provably outside{}",
+                                 bounds.accesses - bounds.proved, plural(bounds.accesses, "access", "accesses"),
+                                 proved_by_solver(bounds.by_solver)));
+  return conclude(std::move(findings),
+                  fmt::format("{} inside its variable{}", plural(bounds.accesses, "access", "accesses"),
+                              proved_by_solver(bounds.by_solver)));
 }
 
 }  // namespace ptxkit::rules

@@ -1,11 +1,12 @@
 #!/usr/bin/env python3
-"""Counts what scores 90 or more without launch files, and why the rest does not: `scores.py PTX_DEBUG FOLDER...`
+"""Counts what scores 90 or more, and why the rest does not: `scores.py PTX_DEBUG FOLDER...`
 
 For each FOLDER: its .ptx files, those with 90 or more, the same for kernels; kernels with a critical finding; kernels
-whose alignment needs a launch fact; accesses that F051 left open and what the solver says of them; sites of F021, F081
-and F082 with another severity than F051 has there. `--below` lists the kernels under 90 with the rules that cost them
-points. A file with FILE.label.json beside it counts where the label is "clean". Files that ptx-debug cannot read, and
-those without a kernel, are left out.
+whose alignment needs a launch fact; accesses that F051 leaves open; accesses of shared and local variables that F054 and
+F025 prove inside; verdicts of F070; what the solver proved of each rule; sites of F021, F081 and F082 with another
+severity than F051 has there. `--below` lists the kernels under 90 with the rules that cost them points. Beside
+NAME.ptx may lie NAME.launch.json, which is used, and NAME.label.json: the file then counts where the label is "clean".
+Files that ptx-debug cannot read, and those without a kernel, are left out.
 """
 import argparse
 import collections
@@ -26,6 +27,9 @@ def is_clean(path):
 
 
 def report_of(program, path, options):
+    launch = path.with_suffix(".launch.json")
+    if launch.exists():
+        options = [*options, "--launch", str(launch)]
     try:
         run = subprocess.run([program, "analyze", "--no-config", "--falsify", "--no-run", "--json=-", *options, str(path)],
                              capture_output=True, timeout=300)
@@ -77,15 +81,27 @@ def main():
                                               for f in v["findings"])
                 count["disagreements"] += len(list(disagreements(kernel)))
                 for verdict in kernel["verdicts"]:
-                    for number in re.findall(r"Z3 (?:proved|refuted) (\d+) access", verdict["basis"]):
-                        count[f"{verdict['rule']}: accesses by Z3"] += int(number)
+                    rule, basis = verdict["rule"], verdict["basis"]
+                    for number in re.findall(r"Z3 proved (\d+) access|(\d+) of them by Z3", basis):
+                        count[f"{rule} accesses by Z3"] += int("".join(number))
+                    for all_of, inside in re.findall(r"(\d+) access(?:es)?: (\d+) proved inside", basis):
+                        count["F054 accesses"] += int(all_of)
+                        count["F054 accesses inside"] += int(inside)
+                    for out, all_of in re.findall(r"(\d+) of (\d+) access(?:es)? not proved inside its variable", basis):
+                        count["F025 accesses"] += int(all_of)
+                        count["F025 accesses inside"] += int(all_of) - int(out)
+                    for all_of in re.findall(r"(\d+) access(?:es)? inside its variable", basis):
+                        count["F025 accesses"] += int(all_of)
+                        count["F025 accesses inside"] += int(all_of)
+                    if rule == "F070":
+                        count[f"F070 {verdict['verdict']}"] += 1
                 if kernel["score"] < GOOD:
                     lost = [f"{v['rule']} {v['verdict']} -{v['lost']}" for v in kernel["verdicts"] if v["lost"]]
                     costs.update(lost)
                     if arguments.below:
                         print(f"  {kernel['score']:.1f} {path.name}: {kernel['name']}: {', '.join(lost)}")
         print(f"{folder.name}: {count['texts good']} of {count['texts']} texts and {count['kernels good']} of {count['kernels']} "
-              f"kernels have {GOOD} or more; " + ", ".join(f"{count[key]} {key}" for key in sorted(count) if "good" not in key
+              f"kernels have {GOOD} or more; " + ", ".join(f"{key} {count[key]}" for key in sorted(count) if "good" not in key
                                                            and key not in ("texts", "kernels")))
         if costs:
             print("  points lost below: " + ", ".join(f"{rule} ({n})" for rule, n in costs.most_common(8)))

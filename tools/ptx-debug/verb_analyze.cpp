@@ -198,8 +198,9 @@ Result<report::Baseline> read_baseline(const std::string& path) {
 // Whether a rule is open that the solver may decide.
 bool asks_solver(const report::KernelAnalysis& kernel) {
   return std::ranges::any_of(kernel.verdicts, [](const report::RuleVerdict& verdict) {
+    static constexpr std::string_view kRules[] = {"F025", "F036", "F051", "F058", "F070", "F102"};
     return verdict.result.verdict == rules::Verdict::undecided &&
-           (verdict.rule->id == "F036" || verdict.rule->id == "F058" || verdict.rule->id == "F102");
+           std::ranges::find(kRules, verdict.rule->id) != std::end(kRules);
   });
 }
 

@@ -17,11 +17,13 @@
 #include "analyzer/flow/refine.hpp"
 #include "analyzer/flow/uniformity.hpp"
 #include "analyzer/ptx/names.hpp"
+#include "analyzer/rules/engine/access_prover.hpp"
 #include "analyzer/rules/engine/analyses.hpp"
 #include "analyzer/rules/engine/context.hpp"
 #include "analyzer/rules/engine/cursor.hpp"
 #include "analyzer/rules/engine/origin.hpp"
 #include "analyzer/rules/engine/pattern_sites.hpp"
+#include "analyzer/rules/engine/walk.hpp"
 
 namespace ptxkit::rules {
 
@@ -37,6 +39,7 @@ namespace {
 constexpr uint32_t kDynamicSharedAlign = 16;
 constexpr unsigned kTestDepth = 6;
 constexpr size_t kMaxNeighbours = 16;
+constexpr size_t kMaxParts = 256;
 
 unsigned log2_of(uint32_t width) { return static_cast<unsigned>(std::bit_width(width)) - 1; }
 
@@ -52,6 +55,7 @@ Alignment::Alignment(Context& context) : context_(&context), analyses_(&context.
     by_instruction_.emplace_back(accesses[i].instruction, i);
   }
   refute_by_neighbours();
+  ask_solver();
   refute_in_sites();
 }
 
@@ -135,7 +139,17 @@ std::vector<flow::ValueId> Alignment::tests_of_low_bits(const ptx::Access& acces
   const flow::Ssa& ssa = analyses_->ssa();
   const flow::Domain& domain = analyses_->domain();
   const Form form = analyses_->forms().address(access);
+  std::set<flow::ValueId> parts;
+  const flow::Source address = flow::address_base(ssa, access.address);
+  if (what == TestedPart::given && address.kind == flow::Source::Kind::value) {
+    const std::vector<flow::ValueId> found = ancestors(*context_, address.id, kMaxParts);
+    parts.insert(found.begin(), found.end());
+  }
+  const auto is_loaded = [&](flow::ValueId id) {
+    return ssa.value(id).kind == flow::Value::Kind::result && flow::operation_of(ssa, id).instruction->op == Op::ld;
+  };
   const auto is_of_address = [&](flow::ValueId id) {
+    if (parts.contains(id) && any_ancestor(*context_, id, is_loaded)) return true;
     if (base != flow::kNoBase && domain.fact(id).base == base) return true;
     if (what == TestedPart::base) return false;
     const Form tested = analyses_->forms().of(id);
@@ -153,7 +167,8 @@ std::vector<flow::ValueId> Alignment::tests_of_low_bits(const ptx::Access& acces
       if (depth > kTestDepth || value.kind != flow::Value::Kind::result || !seen.insert(id).second) continue;
       const flow::Operation operation = flow::operation_of(ssa, id);
       const Op op = operation.instruction->op;
-      const bool selects_bits = op == Op::and_ || op == Op::rem || op == Op::bfe;
+      const bool is_word = operation.instruction->type() != ptx::Type::pred;
+      const bool selects_bits = is_word && (op == Op::and_ || op == Op::rem || op == Op::bfe);
       for (unsigned i = 0; i < operation.source_count; ++i) {
         const flow::Source source = flow::source_of(ssa, operation.first_source + i);
         if (source.kind != flow::Source::Kind::value) continue;
@@ -521,6 +536,59 @@ void Alignment::refute_by_neighbours() {
         break;
       }
     }
+}
+
+// What a solver says of the accesses that are left. Those that the host's and the memory's numbers decide come last: it
+// can prove them behind a test alone, and is not asked about them without one.
+void Alignment::ask_solver() {
+  if (!context_->options.solver) return;
+  const auto& accesses = analyses_->accesses();
+  flow::Forms& forms = analyses_->forms();
+  std::vector<size_t> open;
+  for (size_t i = 0; i < results_.size(); ++i)
+    if (results_[i].status == AlignmentStatus::undecided) open.push_back(i);
+  std::ranges::stable_sort(open, {}, [&](size_t i) {
+    return results_[i].origin == Origin::loaded ? 2 : results_[i].origin == Origin::parameter ? 1 : 0;
+  });
+  AccessProver prover(*context_);
+  // Unrolled loops access many places that differ by a multiple of the width.
+  using Question = std::tuple<std::vector<flow::Term>, uint64_t, flow::BaseId, uint32_t, ptx::InstructionId>;
+  std::map<Question, AccessProver::Answer> answers;
+  for (const size_t i : open) {
+    const ptx::Access& access = accesses[i];
+    AccessAlignment& result = results_[i];
+    const Form form = forms.expand(forms.address(access));
+    const uint32_t start_bytes = form.base == flow::kNoBase ? access.width_bytes : contracts_[form.base].bytes;
+    if (start_bytes < access.width_bytes) continue;
+    const bool is_given = result.origin == Origin::parameter || result.origin == Origin::loaded;
+    if (is_given && tests_of_low_bits(access, form.base, TestedPart::given).empty()) continue;
+    const bool is_guarded = bool{context_->function().instructions[access.instruction].guard};
+    const ptx::InstructionId where =
+        is_guarded ? access.instruction
+                   : analyses_->graph().block(analyses_->graph().block_of(access.instruction)).first;
+    const uint64_t rest = static_cast<uint64_t>(form.constant) % access.width_bytes;
+    const auto [answer, is_new] = answers.try_emplace({form.terms, rest, form.base, access.width_bytes, where});
+    if (is_new) answer->second = prover.misaligned(access, form.base, start_bytes);
+    const AccessProver::Answer& found = answer->second;
+    if (found.kind == AccessProver::Answer::Kind::never) {
+      AccessAlignment proved;
+      proved.assumptions = result.assumptions;
+      proved.proved_by_solver = true;
+      result = std::move(proved);
+    } else if (found.kind == AccessProver::Answer::Kind::in_thread) {
+      const flow::Thread& thread = found.thread;
+      result.status = AlignmentStatus::refuted;
+      result.tier = Tier::proved;
+      result.origin = Origin::thread;
+      result.reason = fmt::format("the address is {} modulo {} in thread ({}, {}, {}) of block ({}, {}, {})",
+                                  found.offset % access.width_bytes, access.width_bytes, thread.tid[0], thread.tid[1],
+                                  thread.tid[2], thread.ctaid[0], thread.ctaid[1], thread.ctaid[2]);
+      Witness witness;
+      for (unsigned d = 0; d < 3; ++d) witness.tid[d] = thread.tid[d];
+      witness.note = result.reason;
+      result.witness = std::move(witness);
+    }
+  }
 }
 
 // In the sites of F021, F081 and F082 an offset that counts bytes is the defect that those rules were made from:

@@ -58,6 +58,7 @@ struct AccessAlignment {
   std::optional<Witness> witness;
   std::vector<Step> path;
   bool checked_at_run_time = false;  // a dominating test of the address's low bits proves it
+  bool proved_by_solver = false;
 };
 
 // Severity of an access that is neither proved nor refuted. Strides that the host or the data give are how libraries
@@ -101,7 +102,8 @@ class Alignment {
   void make_contracts();
   void judge(size_t index);
   bool proved_by_test(const ptx::Access& access, const flow::Form& form);
-  enum class TestedPart : uint8_t { base, base_or_terms };
+  // `given`: what the address is computed from and the host or the memory gave.
+  enum class TestedPart : uint8_t { base, base_or_terms, given };
   std::vector<flow::ValueId> tests_of_low_bits(const ptx::Access& access, flow::BaseId base, TestedPart what);
   void explain_unaligned_part(const ptx::Access& access, const flow::Form& form, const flow::Form& expanded,
                               AccessAlignment& result);
@@ -110,6 +112,7 @@ class Alignment {
   bool refute_by_thread(const ptx::Access& access, std::span<const flow::Term> left, uint64_t rest, bool is_whole,
                         std::span<const flow::ValueId> tests, AccessAlignment& result);
   void refute_by_neighbours();
+  void ask_solver();
   void refute_in_sites();
 
   Context* context_;
