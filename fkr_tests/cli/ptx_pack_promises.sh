@@ -204,8 +204,12 @@ section_no_threads() {
   expect 0 timeout 60 setpriv --reuid 65534 --regid 65534 --clear-groups bash -c "ulimit -u 1; exec ./program -T8 -c x"; silent
   # Memory may run out at any point: that must be an error, never an abort.
   local kilobytes code codec
+  seq 1 500 >small
   for kilobytes in $(seq 10000 2000 90000); do
     (bash -c "ulimit -v $kilobytes; exec ./program --version") >out 2>err || continue  # too little for the program
+    timeout 60 bash -c "ulimit -v $kilobytes; exec ./program -T1 -c --backend emulator small" >out 2>err; code=$?
+    [ $code -le 1 ] || { fail "with $kilobytes KiB on the emulator: exit $code"; head -c 300 err; }
+    [ $code != 0 ] || "$pack" -dc out | cmp -s - small || fail "with $kilobytes KiB the emulator's output is wrong"
     for codec in bbw zstd gzip; do
       timeout 60 bash -c "ulimit -v $kilobytes; exec ./program -T4 -c --codec $codec x" >out 2>err; code=$?
       [ $code -le 1 ] || { fail "with $kilobytes KiB: exit $code"; head -c 300 err; }

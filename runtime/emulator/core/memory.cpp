@@ -9,6 +9,7 @@
 #include <iterator>
 #include <map>
 #include <memory>
+#include <new>
 #include <utility>
 
 #include <fmt/format.h>
@@ -87,7 +88,7 @@ Memory::Memory(const DeviceOptions& device_options) : options(device_options) {
     if (bytes) munmap(bytes, limit);
     bytes = nullptr;
   }
-  PTXKIT_CHECK(bytes && shadow, "no address space for the emulated device");
+  if (shadow == nullptr) throw std::bad_alloc();
 }
 
 Memory::~Memory() {
