@@ -1,11 +1,16 @@
 // Consistency of the ISA table: its words exist, its rows accept their instructions, and near misses are rejected.
 #include <algorithm>
 #include <set>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
 
 #include <gtest/gtest.h>
 
 #include "analyzer/ptx/diagnostic.hpp"
 #include "analyzer/ptx/levels.hpp"
+#include "analyzer/ptx/next_words.hpp"
 #include "fkr_tests/unit/analyzer/ptx/form_sample.hpp"
 
 namespace ptxkit::ptx {
@@ -50,6 +55,67 @@ TEST(IsaTable, EveryFormIsAccepted) {
       }
     }
   }
+}
+
+// The spelling up to a dot is followed by its next word, at the sample's level.
+TEST(NextWords, HasEachWordOfEveryForm) {
+  for (const Form& form : all_forms()) {
+    for (unsigned variant = 0; variant < 2; ++variant) {
+      const Sample sample = make_sample(form, variant);
+      const Opcode opcode = read_opcode(sample.spelling);
+      const TargetLevel* target = find_target(sample.target);
+      ASSERT_NE(target, nullptr) << sample.target;
+      for (size_t i = 0; i < opcode.words.size(); ++i) {
+        const std::span<const OpcodeWord> before(opcode.words.data(), i);
+        std::string word(opcode.words[i].text);
+        if (opcode.words[i].word.kind == Word::Kind::modifier &&
+            static_cast<Mod>(opcode.words[i].word.id) == Mod::shape && word.starts_with("m64n"))
+          word = "m64n8" + word.substr(word.find('k'));  // any number
+        const auto words = next_words(opcode.op, before, sample.version, {target->sm, target->suffix});
+        EXPECT_NE(std::ranges::find(words, word), words.end()) << name(form) << "\n" << sample.spelling << " ." << word;
+      }
+    }
+  }
+}
+
+std::vector<std::string> after(std::string_view spelling, unsigned version, TargetName target) {
+  const Opcode opcode = read_opcode(spelling);
+  return next_words(opcode.op, opcode.words, version, target);
+}
+
+using Words = std::vector<std::string>;
+
+TEST(NextWords, AreThoseOfTheTable) {
+  EXPECT_EQ(after("bra", 80, {80, 0}), (Words{"uni"}));
+  EXPECT_EQ(after("mad.wide", 80, {80, 0}), (Words{"u16", "u32", "s16", "s32"}));
+  EXPECT_EQ(after("setp.ge", 80, {80, 0}).front(), "u16");
+  EXPECT_EQ(after("add.s32", 80, {80, 0}), (Words{"sat", "cc"}));
+  EXPECT_TRUE(after("add.s32.sat", 80, {80, 0}).empty());
+  EXPECT_TRUE(after("no_opcode", 80, {80, 0}).empty());
+}
+
+// Types stand in the order of their slots, words of the name before all others.
+TEST(NextWords, KeepTheOrder) {
+  const auto has = [](const Words& words, std::string_view word) {
+    return std::ranges::find(words, word) != words.end();
+  };
+  EXPECT_TRUE(has(after("mul", 80, {80, 0}), "wide"));
+  EXPECT_FALSE(has(after("mul.u32", 80, {80, 0}), "wide"));
+  EXPECT_TRUE(has(after("cp", 80, {90, 0}), "async"));
+  EXPECT_FALSE(has(after("cp", 80, {90, 0}), "global"));
+  EXPECT_TRUE(has(after("cp.async", 80, {90, 0}), "ca"));
+}
+
+TEST(NextWords, AreThoseOfVersionAndTarget) {
+  const auto has = [](const Words& words, std::string_view word) {
+    return std::ranges::find(words, word) != words.end();
+  };
+  EXPECT_TRUE(has(after("ld", 60, {70, 0}), "acquire"));
+  EXPECT_FALSE(has(after("ld", 50, {70, 0}), "acquire"));
+  EXPECT_FALSE(has(after("ld", 60, {60, 0}), "acquire"));
+  EXPECT_TRUE(has(after("ld", 0, {0, 0}), "acquire"));
+  EXPECT_TRUE(after("wgmma", 80, {90, 0}).empty());
+  EXPECT_TRUE(has(after("wgmma", 80, {90, 'a'}), "mma_async"));
 }
 
 // An instruction with additional operands is rejected.
