@@ -75,6 +75,7 @@ KernelAnalysis examine(const ptx::ParseResult& parsed, ptx::FunctionId function,
   for (const RuleInfo& rule : rules::catalogue()) {
     const size_t index = index_of(rule);
     if (!options.wanted[index]) continue;
+    if (options.is_cancelled && options.is_cancelled()) break;
     const bool diagnosed = std::ranges::any_of(parsed.diagnostics, [&](const ptx::Diagnostic& diagnostic) {
       return rules::counts_for(rule.id, parsed.module, diagnostic);
     });

@@ -46,8 +46,9 @@ struct AnalysisOptions {
   rules::Options rules;
   RuleSet wanted = all_rules();
   std::function<bool(std::string_view kernel)> wants_kernel;  // empty: every kernel
-  std::optional<double> minimum_percent;                      // --min-score
-  std::optional<rules::FailOn> fail_on;                       // --fail-on
+  std::function<bool()> is_cancelled;     // asked before each rule: where true, no further rule runs; empty: never
+  std::optional<double> minimum_percent;  // --min-score
+  std::optional<rules::FailOn> fail_on;   // --fail-on
 };
 
 // A finding that does not count, and the reason: a comment in the PTX or its source, or an entry of the baseline file.

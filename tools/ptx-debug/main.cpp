@@ -128,6 +128,7 @@ int run(int argc, char** argv) {
   add_gen_fkr(app, action);
   add_info(app, action);
   add_instrument(app, action);
+  add_lsp(app, action);
   add_man(app, action);
   add_new(app, action);
   add_print(app, action);

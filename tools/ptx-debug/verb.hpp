@@ -27,6 +27,7 @@ void add_explain(CLI::App& app, Action& action);
 void add_gen_fkr(CLI::App& app, Action& action);
 void add_info(CLI::App& app, Action& action);
 void add_instrument(CLI::App& app, Action& action);
+void add_lsp(CLI::App& app, Action& action);
 void add_man(CLI::App& app, Action& action);
 void add_new(CLI::App& app, Action& action);
 void add_print(CLI::App& app, Action& action);
