@@ -39,9 +39,11 @@ bool wait(int input, int results, int timeout) {
 
 Server::Server(int in, int out, report::AnalysisOptions options, double budget_seconds)
     : wire_(in, out),
-      options_(std::move(options)),
+      value_options_(options.rules),
       budget_seconds_(budget_seconds),
-      analyst_(options_, std::chrono::duration<double>(budget_seconds)) {}
+      analyst_(std::move(options), std::chrono::duration<double>(budget_seconds)) {
+  value_options_.solver = nullptr;
+}
 
 int Server::run() {
   std::string content;
@@ -182,7 +184,7 @@ void Server::open(const Json& parameters) {
   Open& opened = documents_[*uri];
   opened.document =
       std::make_unique<Document>(*uri, has_version ? std::optional(version->get<int64_t>()) : std::nullopt,
-                                 std::move(*text), units_, options_.rules);
+                                 std::move(*text), units_, value_options_);
   opened.revision = ++last_revision_;
   opened.is_changed = true;
 }

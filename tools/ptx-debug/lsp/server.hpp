@@ -50,7 +50,7 @@ class Server {
   void send(const Json& message);
 
   Wire wire_;
-  report::AnalysisOptions options_;
+  rules::Options value_options_;  // of what requests ask: without a solver, which takes long
   double budget_seconds_;
   Analyst analyst_;
   std::map<std::string, Open, std::less<>> documents_;
