@@ -77,7 +77,8 @@ section_ptz() {
   # --list describes .ptz files by name, from a pipe and beside LZ4, and reports damage.
   for codec in $ptz_codecs; do
     expect 0 "$pack" --codec $codec -f input; expect 0 "$pack" --list input.ptz; silent
-    lists input.ptz 1 0 $codec "$(case $codec in bbw|rans) echo 3;; *) echo 10;; esac)" block "$(stat -c %s input.ptz)" "$(stat -c %s input)"
+    bits=$(sed -nE "s/^PTZ_CODEC\(.*\"$codec\", \w+, \w+, ([0-9]+), .*/\1/p" "$source_folder/runtime/codec/format/codecs.def")
+    lists input.ptz 1 0 $codec $((($(stat -c %s input) + (1 << bits) - 1) >> bits)) block "$(stat -c %s input.ptz)" "$(stat -c %s input)"
   done
   expect 0 "$pack" --codec bbw -f input
   expect 0 "$pack" --list < <(cat input.ptz); lists "standard input" 1 0 bbw 3

@@ -109,7 +109,7 @@ EDIT
   expect 2 "$pack" --seekable input; says "--seekable is for --codec zstd"
   expect 2 "$pack" --codec zstd --seekable -d a.zst; says "--seekable is for compression"
   expect 2 "$pack" --codec zstd --seekable --no-content-size input; says "exclude each other"
-  expect 2 "$pack" --codec zst input; says "--codec: expected lz4, zstd, gzip, lzr, lzf, deflate-like, bbw, rans, found 'zst'"
+  expect 2 "$pack" --codec zst input; says "--codec: expected lz4, zstd, gzip, lzr, "; says "found 'zst'"
   expect 2 "$pack" --auto --seekable input; says "are for a codec that --codec names"
   expect 1 "$pack" --codec zstd -t input; says "input, frame 0, byte 0: not a Zstandard frame: expected the magic number 0xfd2fb528"
   expect 0 "$pack" --list-codecs; prints "zstd           .zst"

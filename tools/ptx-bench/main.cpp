@@ -114,10 +114,12 @@ int run(int argc, char** argv) {
   lz4->add_option("FILE", settings.files, "inputs")->required()->check(CLI::ExistingFile);
   lz4->add_option("--chunk", settings.chunk_bytes, "chunk sizes in bytes (default 4096 65536)")
       ->delimiter(',')
+      ->allow_extra_args(false)
       ->check(CLI::Range(16, 65536));
   lz4->add_flag("--mixed", settings.mixed, "measure also all files together as one input");
   lz4->add_option("--batch", settings.batches, "also batches of so many chunks of the smallest size, e.g. 100,1000")
       ->delimiter(',')
+      ->allow_extra_args(false)
       ->check(CLI::PositiveNumber);
   lz4->add_flag("--cpu-only", settings.cpu_only, "no GPU rows");
   lz4->add_flag("--gpu-only", settings.gpu_only, "no CPU rows")->excludes("--cpu-only");
@@ -125,6 +127,7 @@ int run(int argc, char** argv) {
   pcie->add_option("FILE", settings.files, "inputs")->required()->check(CLI::ExistingFile);
   pcie->add_option("--chunk", settings.chunk_bytes, "chunk sizes in bytes (default 4096 65536)")
       ->delimiter(',')
+      ->allow_extra_args(false)
       ->check(CLI::Range(16, 65536));
   pcie->add_flag("--mixed", settings.mixed, "measure also all files together as one input");
   pcie->add_option("--queues", settings.queue_count, "slices on the device at a time (default 6)")
@@ -136,6 +139,7 @@ int run(int argc, char** argv) {
   transforms->add_option("FILE", settings.files, "inputs")->required()->check(CLI::ExistingFile);
   transforms->add_option("--chunk", settings.chunk_bytes, "chunk sizes in bytes (default 65536)")
       ->delimiter(',')
+      ->allow_extra_args(false)
       ->check(CLI::Range(256, 1 << 20));
   transforms->add_option("--only", settings.only, "those whose name begins so, e.g. rans_warp");
   transforms->add_flag("--mixed", settings.mixed, "measure also all files together as one input");
@@ -145,6 +149,7 @@ int run(int argc, char** argv) {
       ->check(CLI::ExistingFile);
   typed->add_option("--chunk", settings.chunk_bytes, "item sizes in bytes (default 65536 1048576 16777216)")
       ->delimiter(',')
+      ->allow_extra_args(false)
       ->check(CLI::Range(16, 1 << 30));
   typed->add_option("--only", settings.only, "the types whose name begins so, e.g. bfloat16");
   auto* chain = app.add_subcommand("chain", "blocks of .ptz: LZ77, demux and rANS on the GPU, or rANS on the CPU");
@@ -167,6 +172,7 @@ int run(int argc, char** argv) {
       ->check(CLI::ExistingFile);
   forms->add_option("--chunk", settings.chunk_bytes, "block sizes in bytes (default 262144 1048576)")
       ->delimiter(',')
+      ->allow_extra_args(false)
       ->check(CLI::Range(4096, 1 << 20));
   auto* crossover =
       app.add_subcommand("crossover", "streams of 4 KiB to --size, and files, on the CPU, on the GPU, on both");
