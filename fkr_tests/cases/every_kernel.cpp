@@ -23,6 +23,7 @@
 #include "kernels/transform_abi.hpp"
 #include "kernels/typed/typed_format.hpp"
 #include "kernels/zstd/zstd_choose_reference.hpp"
+#include "kernels/zstd/zstd_decode_format.hpp"
 #include "kernels/zstd/zstd_format.hpp"
 #include "kernels/zstd/zstd_literals_reference.hpp"
 #include "kernels/zstd/zstd_reference.hpp"
@@ -361,6 +362,48 @@ void zstd_batches(EveryKernel& every) {
   EXPECT_TRUE(std::equal(frame.begin() + header, frame.end(), room_bytes.begin() + header));
 }
 
+// Two frames of one block.
+void zstd_decoders(EveryKernel& every) {
+  const Bytes raw = matchable_bytes(kZstdBlockBytes, 1);
+  const Bytes frame = zstd_frame_reference(raw, kChunkVariant, false);
+  EveryKernel::Buffers found;
+  const auto call = [&](std::string_view kernel, uint32_t grid, uint32_t blocks_per_item,
+                        std::set<std::string_view> by_content) {
+    by_content.merge(std::set<std::string_view>{"inputs", "outputs", "literals", "sequences"});
+    const auto before = [&](const char* name) {
+      return found.contains(name) ? KernelArgument::input(found.at(name)) : room();
+    };
+    const auto after = every.run(
+        kernel, grid, {2 * raw.size(), 2},
+        {KernelArgument::addresses({frame, frame}), double_words({frame.size(), frame.size()}),
+         KernelArgument::addresses({Bytes(raw.size()), Bytes(raw.size())}), double_words({raw.size(), raw.size()}),
+         room(), room(), before("literals"), before("sequences"), before("block_counts"), before("blocks"),
+         before("literal_states"), before("block_states"), KernelArgument::number(kZstdBlockBytes),
+         KernelArgument::number(blocks_per_item), KernelArgument::number(2)},
+        by_content);
+    Bytes twice = raw;
+    twice.insert(twice.end(), raw.begin(), raw.end());
+    const bool writes_output = kernel == kZstdBatchExecute || kernel == kZstdBatchDecompress;
+    EXPECT_EQ(after.at("outputs") == twice, writes_output) << kernel;
+    return after;
+  };
+  const auto keep = [&](const EveryKernel::Buffers& after, const std::set<std::string>& names) {
+    for (const std::string& name : names) found[name] = after.at(name);
+  };
+  call(kZstdBatchDecompress, 2, 0, {"block_counts", "blocks", "literal_states", "block_states"});
+  keep(call(kZstdBatchIndex, 1, 1, {"output_bytes", "statuses", "literal_states", "block_states"}),
+       {"block_counts", "blocks"});
+  EXPECT_EQ(found.at("block_counts"), bytes_of(std::vector<uint32_t>{1, 1}));
+  const std::set<std::string_view> of_items = {"input_bytes", "output_capacities", "output_bytes", "statuses"};
+  auto others = of_items;
+  others.insert("block_states");
+  keep(call(kZstdBatchReadLiterals, 2, 1, others), {"literals", "literal_states"});
+  others = of_items;
+  others.insert("literal_states");
+  keep(call(kZstdBatchReadSequences, 1, 1, others), {"sequences", "block_states"});
+  call(kZstdBatchExecute, 2, 1, {"blocks"});
+}
+
 // Of one member: random bytes, which are copied whole, or weights.
 void typed_arrays(EveryKernel& every) {
   const TypedLayout layout = every.is_compressible() ? TypedLayout::bfloat16 : TypedLayout::bytes;
@@ -449,20 +492,11 @@ void block_sorts(EveryKernel& every) {
 }
 
 // One entry for the launches of a kernel, or of several that work on the same items.
-constexpr void (*kLaunches[])(EveryKernel&) = {zero_page,
-                                               lz4_compressors,
-                                               lz4_in_two_kernels,
-                                               lz4_decompressor,
-                                               lz4_batches,
-                                               lz4_batch_compressors,
-                                               lz4_framed_batches,
-                                               transforms,
-                                               match_finders_and_demux,
-                                               zstd_blocks,
-                                               zstd_batches,
-                                               typed_arrays,
-                                               columns,
-                                               block_sorts};
+constexpr void (*kLaunches[])(EveryKernel&) = {zero_page,          lz4_compressors, lz4_in_two_kernels,
+                                               lz4_decompressor,   lz4_batches,     lz4_batch_compressors,
+                                               lz4_framed_batches, transforms,      match_finders_and_demux,
+                                               zstd_blocks,        zstd_batches,    zstd_decoders,
+                                               typed_arrays,       columns,         block_sorts};
 
 }  // namespace
 

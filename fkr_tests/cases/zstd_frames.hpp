@@ -268,7 +268,7 @@ inline std::vector<ZstdFrameCase> zstd_frames_by_hand() {
     cases.push_back({std::move(name), std::move(item), room, BatchStatus::ok, {}, std::move(raw)});
   };
   const auto bad = [&](std::string_view reason, Bytes item, BatchStatus status = BatchStatus::cannot_decompress,
-                       size_t room = 1 << 18) {
+                       size_t room = 3000) {
     cases.push_back({std::string(reason), std::move(item), room, status, reason, {}});
   };
   const auto text = [](std::string_view characters) { return Bytes(characters.begin(), characters.end()); };
@@ -379,6 +379,9 @@ inline std::vector<ZstdFrameCase> zstd_frames_by_hand() {
   bad("a tree has too many weights",
       of_type(0, 7, joined({{static_cast<uint8_t>(all_one.size() + 2)}, all_one, {0, 4}, {0xA5}})));
   bad("a table has too many states", of_type(0, 7, {3, 2, 1, 1, 0xA5}));
+  bad("a bit stream is empty", of_type(0, 7, joined({{static_cast<uint8_t>(all_one.size())}, all_one, {0xA5}})));
+  bad("a bit stream has no end mark",
+      of_type(0, 7, joined({{static_cast<uint8_t>(all_one.size() + 1)}, all_one, {0, 0xA5}})));
 
   // Sequences. Literal codes and their lengths are equal below 16, match code m is m + 3, an offset value v has the
   // code log2(v).

@@ -2,84 +2,26 @@
 #include <algorithm>
 #include <cstdlib>
 #include <iostream>
-#include <map>
-#include <stdexcept>
 #include <string>
 
 #include <gtest/gtest.h>
 
 #include "fkr_tests/cases/zstd_chain.hpp"
 #include "fkr_tests/device/device.hpp"
-#include "kernels/images.hpp"
+#include "fkr_tests/device/zstd_machine.hpp"
 #include "kernels/zstd/zstd_reference.hpp"
 
 namespace ptxkit::kernels {
 namespace {
 
 using ptxkit::testing::Bytes;
-using ptxkit::testing::device;
+using ptxkit::testing::DeviceZstdMachine;
 using ptxkit::testing::ZstdFrames;
 using ptxkit::testing::ZstdItem;
 
-template <class T>
-T value_of(Result<T> result) {
-  if (!result) throw std::runtime_error(result.error().message());
-  return std::move(*result);
-}
-void require(const Result<void>& result) {
-  if (!result) throw std::runtime_error(result.error().message());
-}
-
-class Machine : public ptxkit::testing::ZstdMachine {
- public:
-  Machine() : context_(*device()), stream_(value_of(driver::Stream::create(context_))) {}
-
-  uint64_t allocate(size_t size_bytes) override {
-    memories_.push_back(value_of(driver::DeviceMemory::allocate(context_, size_bytes)));
-    require(memories_.back().fill(0xa5, stream_));
-    return memories_.back().handle();
-  }
-  void write(uint64_t address, std::span<const uint8_t> bytes) override {
-    require(holder(address).upload(bytes, stream_, address - holder(address).handle()));
-    require(stream_.wait());
-  }
-  Bytes read(uint64_t address, size_t size_bytes) override {
-    Bytes bytes(size_bytes);
-    require(holder(address).download(bytes, stream_, address - holder(address).handle()));
-    require(stream_.wait());
-    return bytes;
-  }
-  void launch(std::string_view name, const LaunchShape& shape, uint32_t count,
-              const std::vector<driver::LaunchArgument>& arguments) override {
-    const auto* const image = find_kernel_image(name, context_->info().major, context_->info().minor);
-    if (image == nullptr) throw std::runtime_error("no image of " + std::string(name));
-    const auto kernel = value_of(driver::Kernel::load(context_, *image));
-    const auto begin = value_of(driver::Event::create(context_)), end = value_of(driver::Event::create(context_));
-    require(begin.record(stream_));
-    require(kernel.launch(stream_, shape.grid_blocks(count), shape.block_threads, arguments));
-    require(end.record(stream_));
-    require(stream_.wait());
-    seconds[std::string(name)] = value_of(end.seconds_since(begin));
-  }
-
-  std::map<std::string, double> seconds;  // of each kernel, the last time
-
- private:
-  const driver::DeviceMemory& holder(uint64_t address) const {
-    for (const auto& memory : memories_) {
-      if (address - memory.handle() < memory.size_bytes()) return memory;
-    }
-    throw std::runtime_error("no such address");
-  }
-
-  driver::ContextPointer context_;
-  driver::Stream stream_;
-  std::vector<driver::DeviceMemory> memories_;
-};
-
 void expect_frames(const std::vector<ZstdItem>& items, uint32_t largest) {
   for (const bool is_high : {false, true}) {
-    Machine machine;
+    DeviceZstdMachine machine;
     const ZstdFrames made = make_zstd_frames(machine, items, largest, is_high);
     EXPECT_EQ(made.statuses, std::vector<uint32_t>(items.size()));
     for (size_t i = 0; i < items.size(); ++i) {
@@ -119,7 +61,7 @@ TEST(DeviceZstd, CorpusAndSpeed) {
       total += items.back().bytes.size();
     }
     for (const bool is_high : {false, true}) {
-      Machine machine;
+      DeviceZstdMachine machine;
       const ZstdFrames made = make_zstd_frames(machine, items, kItemBytes, is_high);
       size_t raw_bytes = 0, coded_bytes = 0;
       for (size_t i = 0; i < items.size(); ++i) {

@@ -1,75 +1,27 @@
 // Batches of items made into Zstandard frames by all kernels of the chain, one after the other in one device's memory:
 // the bytes of zstd_frame_reference, which libzstd decodes.
-#include <stdexcept>
 #include <string>
 #include <vector>
 
 #include <gtest/gtest.h>
 
-#include "builder/emit.hpp"
 #include "fkr_tests/cases/zstd_chain.hpp"
 #include "fkr_tests/emulated/kernel_harness.hpp"
+#include "fkr_tests/emulated/zstd_machine.hpp"
 #include "kernels/zstd/zstd_reference.hpp"
 
 namespace ptxkit::kernels {
 namespace {
 
-using emulator::Address;
-using emulator::Argument;
 using ptxkit::testing::Bytes;
+using ptxkit::testing::EmulatedZstdMachine;
 using ptxkit::testing::ZstdFrames;
 using ptxkit::testing::ZstdItem;
-
-template <class T>
-T value_of(Result<T> result) {
-  if (!result) throw std::runtime_error(result.error().message());
-  return std::move(*result);
-}
-
-class Machine : public ptxkit::testing::ZstdMachine {
- public:
-  explicit Machine(std::string_view build) : build_(build) {}
-
-  uint64_t allocate(size_t size_bytes) override {
-    return value_of(device_.allocate(size_bytes, "buffer " + std::to_string(++buffers_), 16));
-  }
-  void write(uint64_t address, std::span<const uint8_t> bytes) override {
-    if (!bytes.empty() && !device_.write(address, std::as_bytes(bytes))) throw std::runtime_error("write");
-  }
-  Bytes read(uint64_t address, size_t size_bytes) override {
-    Bytes bytes(size_bytes);
-    if (!bytes.empty() && !device_.read(address, std::as_writable_bytes(std::span(bytes))))
-      throw std::runtime_error("read");
-    return bytes;
-  }
-  void launch(std::string_view kernel, const LaunchShape& shape, uint32_t count,
-              const std::vector<driver::LaunchArgument>& values) override {
-    const std::string text(ptxkit::testing::kernel_image(kernel, build_).ptx);
-    const auto program = value_of(emulator::Program::load_text(device_, text, std::string(kernel) + ".ptx"));
-    std::vector<Argument> arguments;
-    for (const driver::LaunchArgument& value : values) {
-      arguments.push_back(value.size_bytes() == 4 ? Argument::of(static_cast<uint32_t>(value.value))
-                                                  : Argument::of(value.value));
-    }
-    if (build_ == "debug") {
-      arguments.push_back(Argument::of(upload(Bytes(size_t{16} * (dsl::EmitOptions{}.debug_records + 1)))));
-    }
-    const auto outcome = value_of(emulator::launch(program, std::string(kernel),
-                                                   {.grid = {shape.grid_blocks(count)}, .block = {shape.block_threads}},
-                                                   arguments, {.checks = emulator::kCheckAll}));
-    EXPECT_TRUE(outcome.ok()) << emulator::render(outcome, std::string(kernel) + ".ptx");
-    if (!outcome.ok()) throw std::runtime_error("a fault");
-  }
-
-  std::string_view build_;
-  emulator::Device device_;
-  int buffers_ = 0;
-};
 
 void expect_frames(const std::vector<Bytes>& raws, uint32_t max_input_bytes, bool is_high, std::string_view build) {
   std::vector<ZstdItem> items;
   for (const Bytes& raw : raws) items.push_back({.bytes = raw});
-  Machine machine(build);
+  EmulatedZstdMachine machine(build);
   const ZstdFrames made = make_zstd_frames(machine, items, max_input_bytes, is_high);
   EXPECT_EQ(made.statuses, std::vector<uint32_t>(raws.size()));
   for (size_t i = 0; i < raws.size(); ++i) {
@@ -111,7 +63,7 @@ TEST(ZstdBatch, AnItemThatIsWrongAffectsNoOther) {
                                        {.bytes = raw, .misalignment = 8},
                                        {.bytes = raw}};
   for (const auto build : ptxkit::testing::kVariants) {
-    Machine machine(build);
+    EmulatedZstdMachine machine(build);
     const ZstdFrames made = make_zstd_frames(machine, items, 70'000, false);
     std::vector<uint32_t> expected;
     for (const BatchStatus status :

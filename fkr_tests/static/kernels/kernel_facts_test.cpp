@@ -157,10 +157,11 @@ TEST(KernelFacts, EveryTextHasACostThatParses) {
     ASSERT_TRUE(cost) << cost.error().message();
     if (image.name.starts_with("lz77_") && image.name != kLz77Decode) return;  // each thread handles a position
     if (image.name == "zstd_batch_split") return;                              // each thread handles a block
+    if (image.name == "zstd_batch_read_sequences") return;                     // a warp handles four blocks
     // A warp or a CTA handles an item's bytes.
-    const bool takes_pages = image.name.ends_with("_page") || image.name.ends_with("_decompress") ||
-                             image.name == kLz4BatchSizes || image.name.starts_with("demux_") ||
-                             image.name == kBwtBitonic;
+    const bool takes_pages = image.name.ends_with("_page") || image.name == kLz4Decompress ||
+                             image.name == kLz4BatchDecompress || image.name == kLz4BatchSizes ||
+                             image.name.starts_with("demux_") || image.name == kBwtBitonic;
     const uint32_t threads = works_as_cta(image) ? image.block_threads : 32;
     EXPECT_EQ(*cost->thread_count(takes_pages ? kMaxPageBytes : kMaxChunkBytes), threads);
   });
