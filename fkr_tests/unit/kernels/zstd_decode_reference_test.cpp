@@ -28,7 +28,7 @@ struct Decoded {
   Bytes bytes;
 };
 
-Decoded decode(const Bytes& item, size_t room) {
+Decoded decode_item(const Bytes& item, size_t room) {
   // One byte more, which has to stay.
   Bytes bytes(room + 1, 0xA5);
   const auto outcome = zstd_decode_reference(item, std::span(bytes).first(room));
@@ -39,11 +39,11 @@ Decoded decode(const Bytes& item, size_t room) {
 }
 
 void expect_decoded(const Bytes& item, const Bytes& raw) {
-  const auto [outcome, bytes] = decode(item, raw.size());
+  const auto [outcome, bytes] = decode_item(item, raw.size());
   ASSERT_EQ(outcome.reason, "");
   EXPECT_TRUE(bytes == raw);
   if (raw.empty()) return;
-  EXPECT_EQ(decode(item, raw.size() - 1).outcome.status, BatchStatus::output_too_small);
+  EXPECT_EQ(decode_item(item, raw.size() - 1).outcome.status, BatchStatus::output_too_small);
 }
 
 TEST(ZstdDecodeReference, WhatLibzstdWrites) {
@@ -77,7 +77,7 @@ TEST(ZstdDecodeReference, FramesByHand) {
   std::set<std::string_view> reasons;
   for (const ZstdFrameCase& frame : ptxkit::testing::zstd_frames_by_hand()) {
     SCOPED_TRACE(frame.name);
-    const auto [outcome, bytes] = decode(frame.item, frame.room);
+    const auto [outcome, bytes] = decode_item(frame.item, frame.room);
     EXPECT_EQ(outcome.status, frame.status) << outcome.reason;
     EXPECT_EQ(outcome.reason, frame.reason);
     EXPECT_TRUE(bytes == frame.raw);
@@ -140,7 +140,7 @@ TEST(ZstdDecodeReference, DamagedFramesHaveTheVerdictOfLibzstd) {
     const auto& [name, item, raw] = items[static_cast<size_t>(round) % items.size()];
     const Bytes damaged = ptxkit::testing::damaged_zstd(item, random);
     const size_t room = raw.size() + 3000;
-    const auto [outcome, bytes] = decode(damaged, room);
+    const auto [outcome, bytes] = decode_item(damaged, room);
     const Verdict at_once = libzstd_at_once(damaged, room), streamed = libzstd_streamed(damaged, room);
     SCOPED_TRACE(name + ", round " + std::to_string(round) + ": '" + std::string(outcome.reason) + "', libzstd '" +
                  at_once.error + "', streamed '" + streamed.error + "'");
@@ -162,7 +162,7 @@ TEST(ZstdDecodeReference, DamagedFramesHaveTheVerdictOfLibzstd) {
 
 RC_GTEST_PROP(ZstdDecodeReference, AnyBytesBehindAMagic, (Bytes item)) {
   item.insert(item.begin(), {0x28, 0xB5, 0x2F, 0xFD});
-  const auto [outcome, bytes] = decode(item, 1000);
+  const auto [outcome, bytes] = decode_item(item, 1000);
   const Verdict at_once = libzstd_at_once(item, 1000);
   if (outcome.status == BatchStatus::ok) RC_ASSERT(at_once.is_ok && at_once.bytes == bytes);
 }

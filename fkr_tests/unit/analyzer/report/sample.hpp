@@ -58,11 +58,22 @@ inline FileAnalysis sample_file() {
   note.severity = Severity::info;
   note.at = sample_offset("mov.u32");
   note.message = "an aligned site";
-  kernel.verdicts.push_back({find_rule("F001"), {Verdict::survived, false, "", {}}});
-  kernel.verdicts.push_back({find_rule("F036"), {Verdict::undecided, false, "the size of the CTA is unknown", {}}});
-  kernel.verdicts.push_back({find_rule("F051"), {Verdict::refuted, true, "one access is misaligned", {misaligned}}});
-  kernel.verdicts.push_back({find_rule("F054"), {Verdict::not_applicable, false, "", {}}});
-  kernel.verdicts.push_back({find_rule("F081"), {Verdict::survived, false, "", {note}}});
+  kernel.verdicts.push_back(
+      {find_rule("F001"), {.verdict = Verdict::survived, .loses_points = false, .basis = "", .findings = {}}});
+  kernel.verdicts.push_back({find_rule("F036"),
+                             {.verdict = Verdict::undecided,
+                              .loses_points = false,
+                              .basis = "the size of the CTA is unknown",
+                              .findings = {}}});
+  kernel.verdicts.push_back({find_rule("F051"),
+                             {.verdict = Verdict::refuted,
+                              .loses_points = true,
+                              .basis = "one access is misaligned",
+                              .findings = {misaligned}}});
+  kernel.verdicts.push_back(
+      {find_rule("F054"), {.verdict = Verdict::not_applicable, .loses_points = false, .basis = "", .findings = {}}});
+  kernel.verdicts.push_back(
+      {find_rule("F081"), {.verdict = Verdict::survived, .loses_points = false, .basis = "", .findings = {note}}});
   for (const RuleVerdict& verdict : kernel.verdicts) kernel.score.add(*verdict.rule, verdict.result);
   file.score = kernel.score;
   file.status = Status::critical;
