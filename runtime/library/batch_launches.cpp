@@ -7,6 +7,7 @@
 #include <fmt/format.h>
 
 #include "kernels/typed/typed_format.hpp"
+#include "kernels/zstd/zstd_decode_format.hpp"
 
 namespace ptxkit::library {
 namespace {
@@ -225,11 +226,97 @@ Result<std::vector<BatchLaunch>> typed_launches(const BatchDecompression& batch,
       launch(kernels::kTypedDecode, kernels::kTypedDecodeShape, batch.item_count * blocks_per_item, arguments)};
 }
 
+// Zstandard: the temporary memory of an item of up to `max_output_bytes`, from the part with the largest alignment on.
+struct ZstdTemp {
+  explicit ZstdTemp(uint64_t max_output_bytes)
+      : blocks(kernels::zstd_blocks_per_item(max_output_bytes)),
+        literal_bytes(kernels::zstd_literal_room(max_output_bytes)),
+        record_bytes(blocks * sizeof(kernels::ZstdBlockRecord)),
+        state_bytes(blocks * sizeof(kernels::ZstdBlockState)),
+        sequence_bytes(kernels::zstd_sequence_room(max_output_bytes) * kernels::kZstdSequenceBytes),
+        literal_state_bytes(blocks * sizeof(uint32_t)) {}
+
+  uint64_t bytes() const {
+    return literal_bytes + record_bytes + state_bytes + sequence_bytes + literal_state_bytes + sizeof(uint32_t);
+  }
+
+  uint64_t blocks;
+  uint64_t literal_bytes, record_bytes, state_bytes, sequence_bytes, literal_state_bytes;
+};
+
+Result<void> check_zstd(uint64_t max_output_bytes, uint64_t item_count, Framing framing) {
+  if (framing != Framing::frame) return fail("framing: Zstandard has FRAME alone");
+  if (max_output_bytes > kernels::kZstdMaxItemBytes) {
+    return fail(fmt::format("max_input_bytes: expected at most {} of Zstandard, found {}", kernels::kZstdMaxItemBytes,
+                            max_output_bytes),
+                {}, "cut the items in several");
+  }
+  if (const ZstdTemp temp(max_output_bytes); item_count > kMostItems / temp.blocks) {
+    return fail(
+        fmt::format("expected at most {} blocks of 16 KiB, found {} items of {}", kMostItems, item_count, temp.blocks),
+        {}, "cut the batch in several");
+  }
+  return {};
+}
+
+// The largest size of an item for which `temp_bytes` suffices; 0 if there is none.
+uint64_t zstd_max_output_bytes(size_t temp_bytes, uint64_t item_count) {
+  uint64_t least = 0, above = uint64_t{kernels::kZstdMaxItemBytes} + 1;
+  while (above - least > 1) {
+    const uint64_t middle = least + (above - least) / 2;
+    (ZstdTemp(middle).bytes() <= temp_bytes / item_count ? least : above) = middle;
+  }
+  return least;
+}
+
+Result<std::vector<BatchLaunch>> zstd_launches(const BatchDecompression& batch) {
+  const uint64_t count = batch.item_count;
+  if (auto is_there = check_temp(batch.temp, batch.temp_bytes, ZstdTemp(0).bytes() * count); !is_there)
+    return tl::unexpected(is_there.error());
+  const uint64_t max_output_bytes = zstd_max_output_bytes(batch.temp_bytes, count);
+  if (auto good = check_zstd(max_output_bytes, count, batch.framing); !good) return tl::unexpected(good.error());
+  const ZstdTemp temp(max_output_bytes);
+  const uint64_t literals = batch.temp, records = literals + temp.literal_bytes * count,
+                 states = records + temp.record_bytes * count, sequences = states + temp.state_bytes * count,
+                 literal_states = sequences + temp.sequence_bytes * count,
+                 counts = literal_states + temp.literal_state_bytes * count;
+  const std::vector arguments = {LaunchArgument::of_address(batch.inputs),
+                                 LaunchArgument::of_address(batch.input_bytes),
+                                 LaunchArgument::of_address(batch.outputs),
+                                 LaunchArgument::of_address(batch.output_capacities),
+                                 LaunchArgument::of_address(batch.output_bytes),
+                                 LaunchArgument::of_address(batch.statuses),
+                                 LaunchArgument::of_address(literals),
+                                 LaunchArgument::of_address(sequences),
+                                 LaunchArgument::of_address(counts),
+                                 LaunchArgument::of_address(records),
+                                 LaunchArgument::of_address(literal_states),
+                                 LaunchArgument::of_address(states),
+                                 LaunchArgument::of(static_cast<uint32_t>(max_output_bytes)),
+                                 LaunchArgument::of(static_cast<uint32_t>(temp.blocks)),
+                                 LaunchArgument::of(static_cast<uint32_t>(count))};
+  const uint64_t blocks = count * temp.blocks;
+  return std::vector{launch(kernels::kZstdBatchIndex, kernels::kZstdBatchIndexShape, count, arguments),
+                     launch(kernels::kZstdBatchReadLiterals, kernels::kZstdDecodeShape, blocks, arguments),
+                     launch(kernels::kZstdBatchReadSequences, kernels::kZstdReadSequencesShape, blocks, arguments),
+                     launch(kernels::kZstdBatchExecute, kernels::kZstdDecodeShape, count, arguments),
+                     launch(kernels::kZstdBatchDecompress, kernels::kZstdDecodeShape, count, arguments)};
+}
+
 }  // namespace
 
 Result<BatchRequirements> DeviceBatches::requirements(uint64_t max_input_bytes, uint64_t item_count, Framing framing,
                                                       Coding coding) {
   if (auto good = check(item_count, framing, {}); !good) return tl::unexpected(good.error());
+  if (coding == Coding::zstd) {
+    if (auto good = check_zstd(max_input_bytes, item_count, framing); !good) return tl::unexpected(good.error());
+    return BatchRequirements{.input_alignment = 1,
+                             .output_alignment = 1,
+                             .temp_alignment = kernels::kStrideUnitBytes,
+                             .temp_bytes = 0,
+                             .output_bytes_bound = 0,
+                             .decompress_temp_bytes = ZstdTemp(max_input_bytes).bytes() * item_count};
+  }
   if (coding != Coding::lz4) {
     if (auto good = check_coding(coding, framing); !good) return tl::unexpected(good.error());
     const auto temp = typed_temp_of(max_input_bytes, item_count, coding);
@@ -261,6 +348,7 @@ Result<std::vector<BatchLaunch>> launches_of(const BatchCompression& batch, uint
                            {"output_bytes", batch.output_bytes, 8},
                            {"statuses", batch.statuses, 4, true}});
   if (!good) return tl::unexpected(good.error());
+  if (batch.coding == Coding::zstd) return fail("coding: there is no compress() of Zstandard");
   if (batch.coding != Coding::lz4) return typed_launches(batch);
   const auto temp = temp_of(batch.max_input_bytes, batch.item_count, batch.framing);
   if (!temp) return tl::unexpected(temp.error());
@@ -311,6 +399,7 @@ Result<std::vector<BatchLaunch>> launches_of(const BatchDecompression& batch, ui
                            {"statuses", batch.statuses, 4, true}});
   if (!good) return tl::unexpected(good.error());
   if (batch.item_count == 0) return std::vector<BatchLaunch>{};
+  if (batch.coding == Coding::zstd) return zstd_launches(batch);
   if (batch.coding != Coding::lz4) return typed_launches(batch, typed_blocks);
   if (has_blocks(batch.framing)) return launches_by_block(batch);
   return std::vector{

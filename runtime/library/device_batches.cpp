@@ -10,6 +10,7 @@
 #include "kernels/abi.hpp"
 #include "kernels/images.hpp"
 #include "kernels/typed/typed_format.hpp"
+#include "kernels/zstd/zstd_decode_format.hpp"
 #include "runtime/driver/context.hpp"
 #include "runtime/driver/driver.hpp"
 #include "runtime/library/batch_launches.hpp"
@@ -72,7 +73,8 @@ Result<DeviceBatches> DeviceBatches::open(int device, const std::string& cuda_li
        {kernels::kLz4BatchCompressPage, kernels::kLz4BatchCompressChunk, kernels::kLz4BatchPlan, kernels::kLz4BatchJoin,
         kernels::kLz4BatchDecompress, kernels::kLz4BatchSizes, kernels::kLz4BatchIndex, kernels::kLz4BatchBlocks,
         kernels::kLz4BatchFinish, kernels::kTypedEncode, kernels::kTypedJoin, kernels::kTypedBegin,
-        kernels::kTypedDecode}) {
+        kernels::kTypedDecode, kernels::kZstdBatchIndex, kernels::kZstdBatchReadLiterals,
+        kernels::kZstdBatchReadSequences, kernels::kZstdBatchExecute, kernels::kZstdBatchDecompress}) {
     const kernels::KernelImage* const image = kernels::find_kernel_image(name, info.major, info.minor);
     if (image == nullptr) {
       return fail(fmt::format("there is no image of kernel {} for sm_{}{}", name, info.major, info.minor), info.name);

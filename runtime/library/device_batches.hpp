@@ -1,6 +1,6 @@
-// LZ4 of batches whose items lie anywhere in device memory, given by arrays of addresses and of 64-bit sizes that are
-// in device memory too, on the caller's stream. The calls neither allocate nor copy nor wait, and are one launch each,
-// so a stream that is being captured into a graph takes them.
+// LZ4, typed rANS and Zstandard of batches whose items lie anywhere in device memory, given by arrays of addresses and
+// of 64-bit sizes that are in device memory too, on the caller's stream. The calls neither allocate nor copy nor wait,
+// and are one launch each, so a stream that is being captured into a graph takes them.
 //
 // Runs in the primary context of a device, which the CUDA runtime uses, too. The caller owns buffers and stream.
 // Results are valid once the stream has passed the call. No array, item or room may overlap another one that a call
@@ -27,8 +27,8 @@ enum class Framing : uint32_t {
 };
 constexpr bool has_blocks(Framing framing) { return framing == Framing::frame || framing == Framing::hdf5; }
 
-// What is coded: bytes by LZ4, or arrays of numbers by typed rANS, in which items and rooms have addresses that are
-// multiples of 16. Values are those of kernels::TypedLayout.
+// What is coded: bytes by LZ4 or Zstandard, or arrays of numbers by typed rANS, in which items and rooms have addresses
+// that are multiples of 16. Values of those are kernels::TypedLayout's.
 enum class Coding : uint32_t {
   lz4 = 0,
   bytes = 1,  // int8, fp8
@@ -38,6 +38,7 @@ enum class Coding : uint32_t {
   stride2 = 5,  // elements of 2, 4 or 8 bytes
   stride4 = 6,
   stride8 = 7,
+  zstd = 9,  // frames and skippable frames, in framing `frame`; decompress() alone has it
 };
 
 // The status of an item, in an array of i32. A bad item affects no other; its output_bytes is 0, and its room holds
@@ -45,12 +46,14 @@ enum class Coding : uint32_t {
 enum class ItemOutcome : int32_t {
   ok = 0,
   invalid_value = 10,      // the address of an item or of its room that is not empty is null
-  unsupported = 11,        // a legacy LZ4 frame, or one that needs a dictionary; for sizes, one that does not state it
+  unsupported = 11,        // a legacy LZ4 frame, or one that needs a dictionary; for sizes, one that does not state it;
+                           // a Zstandard frame with a window of more than 2^32 bytes
   cannot_decompress = 12,  // the encoding is malformed
   bad_checksum = 13,       // of a frame's header, of a block, or of a frame's content
   output_too_small = 15,   // the item decodes to more than its capacity
   misaligned = 17,         // the address of an item to compress is no multiple of 16
-  too_large = 18,          // the item is larger than max_input_bytes says, or, coded, than 2^31 - 1 bytes
+  too_large = 18,          // the item is larger than max_input_bytes says, or, coded, than 2^31 - 1 bytes; of
+                           // Zstandard, it decodes to more than temp suffices for
 };
 
 // What compress() and decompress() need, for items of at most max_input_bytes.
@@ -61,7 +64,8 @@ struct BatchRequirements {
   size_t temp_bytes;        // of temp: 0 unless items may be larger than 64 KiB, or the framing has blocks
 
   size_t output_bytes_bound;     // of each room: an item that does not shrink becomes literals
-  size_t decompress_temp_bytes;  // of temp of decompress(): 0 but for framings of blocks
+  size_t decompress_temp_bytes;  // of temp of decompress(): 0 but for framings of blocks. Of Zstandard the only number
+                                 // that is not of compress(), which has no Zstandard
 };
 
 // A batch of compress(). Item i is the input_bytes[i] bytes at inputs[i], and its encoding the output_bytes[i] bytes at
@@ -91,6 +95,10 @@ struct BatchCompression {
 // items. `temp` says how many blocks of an item are decoded at once: requirements().decompress_temp_bytes suffices for
 // items of max_input_bytes raw bytes in blocks of 64 KiB or more. An item of more blocks, of several frames, or of
 // blocks that depend on each other or are not full is decoded by one warp.
+//
+// Items of Zstandard are five launches: one finds the blocks, two read them, one writes the output, and one decodes the
+// items of more compressed blocks than one for each 16 KiB by a warp each. `temp` says how large an item may become:
+// requirements().decompress_temp_bytes suffices for items of max_input_bytes raw bytes, at most 256 MiB.
 struct BatchDecompression {
   DeviceAddress inputs = 0, input_bytes = 0;  // arrays of addresses and of u64
   DeviceAddress output_capacities = 0;        // u64
