@@ -90,7 +90,7 @@ ALLOWED = {
                                     "runtime/codec/policy",
     "runtime/library": "support kernels kernels/* runtime/driver runtime/codec/backend runtime/codec/select_backend "
                        "runtime/codec/blocks runtime/codec/cpu runtime/codec/stream runtime/codec/threads",
-    "runtime/c_api": "support analyzer/* kernels kernels/typed runtime/driver runtime/launch runtime/emulator/emulator runtime/library "
+    "runtime/c_api": "support analyzer/* kernels kernels/typed kernels/zstd runtime/driver runtime/launch runtime/emulator/emulator runtime/library "
                      "runtime/codec/*",
 
     "tools/trace_library": "support",

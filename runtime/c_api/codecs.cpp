@@ -6,6 +6,7 @@
 #include <lz4.h>
 
 #include "kernels/typed/typed_format.hpp"
+#include "kernels/zstd/zstd_decode_format.hpp"
 #include "runtime/codec/cpu/zstd_coder.hpp"
 #include "runtime/codec/format/gzip_member.hpp"
 #include "support/suggest.hpp"
@@ -92,7 +93,7 @@ Answer<ptxkit_codec_info> info_of(ptxkit_codec codec) {
     info.default_level = 1;
     info.default_block_bytes = 4u << 20;
     info.largest_host_item = LZ4_MAX_INPUT_SIZE;
-    info.operations |= PTXKIT_CAN_DEVICE_BATCH;
+    info.operations |= PTXKIT_CAN_DEVICE_BATCH | PTXKIT_CAN_DEVICE_DECOMPRESS;
     info.largest_device_item = kernels::kMaxBatchRawBytes;
     info.input_alignment = kernels::kStrideUnitBytes;
     return info;
@@ -100,7 +101,7 @@ Answer<ptxkit_codec_info> info_of(ptxkit_codec codec) {
   if (codec == PTXKIT_CODEC_RANS) {
     copy_name(info.name, ptz_row(codec)->name);
     copy_name(info.extension, ".ptz");
-    info.operations |= PTXKIT_CAN_DEVICE_BATCH;
+    info.operations |= PTXKIT_CAN_DEVICE_BATCH | PTXKIT_CAN_DEVICE_DECOMPRESS;
     info.framings = 1u << PTXKIT_FRAMING_RAW | 1u << PTXKIT_FRAMING_FRAME;
     info.default_block_bytes = 1u << ptz_row(codec)->block_bits;
     info.greatest_level = 1;
@@ -132,6 +133,10 @@ Answer<ptxkit_codec_info> info_of(ptxkit_codec codec) {
     info.default_level = is_zstd ? codec::default_zstd_level() : codec::kUsualDeflateLevel;
     info.default_block_bytes = is_zstd ? format::kZstdBlockBytes : format::kBgzfRawBytes;
     info.largest_host_item = uint64_t{1} << 40;
+    if (codec == PTXKIT_CODEC_ZSTD) {
+      info.operations |= PTXKIT_CAN_DEVICE_DECOMPRESS;
+      info.largest_device_item = kernels::kZstdMaxItemBytes;
+    }
     return info;
   }
   return refuse(PTXKIT_INVALID_VALUE, "there is no codec " + std::to_string(codec),

@@ -58,7 +58,8 @@ Answer<library::Framing> framing_of(const ptxkit_batch_options& options) {
   }
 }
 
-Answer<Request> read_request(const ptxkit_batch_options* options) {
+// `operation`: the bit of ptxkit_codec_info.operations that the codec needs.
+Answer<Request> read_request(const ptxkit_batch_options* options, uint32_t operation) {
   const ptxkit_batch_options defaults = PTXKIT_BATCH_OPTIONS_DEFAULTS;
   const auto read = read_options(options, defaults, &ptxkit_batch_options::reserved);
   if (!read) return tl::unexpected(read.error());
@@ -66,8 +67,11 @@ Answer<Request> read_request(const ptxkit_batch_options* options) {
   if (!info) return tl::unexpected(info.error());
   const auto coding = coding_of(read->codec, read->level);
   if (!coding) return tl::unexpected(coding.error());
-  if ((info->operations & PTXKIT_CAN_DEVICE_BATCH) == 0)
-    return refuse(PTXKIT_UNSUPPORTED, fmt::format("{} has no batches in device memory", info->name));
+  if ((info->operations & operation) == 0) {
+    const bool is_decoded = (info->operations & PTXKIT_CAN_DEVICE_DECOMPRESS) != 0;
+    return refuse(PTXKIT_UNSUPPORTED, is_decoded ? fmt::format("{} is only decompressed in device memory", info->name)
+                                                 : fmt::format("{} has no batches in device memory", info->name));
+  }
   if (coding->is_high) return refuse(PTXKIT_UNSUPPORTED, "batches in device memory have level 1 alone");
   if ((read->flags & ~uint32_t{PTXKIT_REPRODUCIBLE}) != 0)
     return refuse(PTXKIT_INVALID_VALUE, fmt::format("options: unknown flags {:#x}", read->flags));
@@ -78,6 +82,13 @@ Answer<Request> read_request(const ptxkit_batch_options* options) {
   if (*elements && *framing != library::Framing::raw) {
     return refuse(PTXKIT_UNSUPPORTED, fmt::format("{} has no framing {}", info->name, read->framing),
                   "take PTXKIT_FRAMING_RAW");
+  }
+  if (read->codec == PTXKIT_CODEC_ZSTD) {
+    if (*framing != library::Framing::frame) {
+      return refuse(PTXKIT_UNSUPPORTED, fmt::format("{} has no framing {}", info->name, read->framing),
+                    "take PTXKIT_FRAMING_FRAME");
+    }
+    return Request{*framing, library::Coding::zstd};
   }
   return Request{*framing,
                  *elements ? static_cast<library::Coding>(codec::layout_of(**elements)) : library::Coding::lz4};
@@ -90,7 +101,7 @@ Answer<> query(const ptxkit_batch_options* options, size_t max_input_bytes, size
     return refuse(PTXKIT_INVALID_VALUE, fmt::format("requirements: struct_bytes is {}, expected {}",
                                                     requirements->struct_bytes, sizeof *requirements));
   }
-  const auto request = read_request(options);
+  const auto request = read_request(options, PTXKIT_CAN_DEVICE_DECOMPRESS);
   if (!request) return tl::unexpected(request.error());
   const auto needs = library::DeviceBatches::requirements(max_input_bytes, count, request->framing, request->coding);
   if (!needs) return refuse(PTXKIT_ITEM_TOO_LARGE, needs.error());
@@ -127,7 +138,7 @@ ptxkit_status ptxkit_device_compress(ptxkit_device* device, const void* const* i
                                      ptxkit_status* statuses, void* stream) {
   return c_api::call(__func__, [&]() -> c_api::Answer<> {
     if (auto given = c_api::require(device, "device"); !given) return given;
-    const auto request = c_api::read_request(options);
+    const auto request = c_api::read_request(options, PTXKIT_CAN_DEVICE_BATCH);
     if (!request) return tl::unexpected(request.error());
     library::BatchCompression batch;
     batch.inputs = c_api::address(inputs);
@@ -154,7 +165,7 @@ ptxkit_status ptxkit_device_decompress(ptxkit_device* device, const void* const*
                                        ptxkit_status* statuses, void* stream) {
   return c_api::call(__func__, [&]() -> c_api::Answer<> {
     if (auto given = c_api::require(device, "device"); !given) return given;
-    const auto request = c_api::read_request(options);
+    const auto request = c_api::read_request(options, PTXKIT_CAN_DEVICE_DECOMPRESS);
     if (!request) return tl::unexpected(request.error());
     library::BatchDecompression batch;
     batch.inputs = c_api::address(inputs);
@@ -180,7 +191,7 @@ ptxkit_status ptxkit_device_decompressed_sizes(ptxkit_device* device, const void
                                                void* stream) {
   return c_api::call(__func__, [&]() -> c_api::Answer<> {
     if (auto given = c_api::require(device, "device"); !given) return given;
-    const auto request = c_api::read_request(options);
+    const auto request = c_api::read_request(options, PTXKIT_CAN_DEVICE_BATCH);
     if (!request) return tl::unexpected(request.error());
     if (request->coding != library::Coding::lz4) {
       return c_api::refuse(PTXKIT_UNSUPPORTED, "rans has no call for raw sizes in device memory",

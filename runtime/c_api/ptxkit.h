@@ -97,7 +97,8 @@ enum {
 enum {
   PTXKIT_CAN_HOST_BATCH = 1,    // ptxkit_compress_batch(), ptxkit_decompress_batch()
   PTXKIT_CAN_STREAM = 2,        // ptxkit_compress_stream() and its kind
-  PTXKIT_CAN_DEVICE_BATCH = 4   // ptxkit_device_compress() and its kind
+  PTXKIT_CAN_DEVICE_BATCH = 4,  // ptxkit_device_compress() and its kind
+  PTXKIT_CAN_DEVICE_DECOMPRESS = 8  // ptxkit_device_decompress(), without the others unless PTXKIT_CAN_DEVICE_BATCH
 };
 
 typedef struct ptxkit_codec_info {
@@ -110,7 +111,7 @@ typedef struct ptxkit_codec_info {
   int32_t least_level, greatest_level, default_level;
   uint32_t default_block_bytes;     // of streams
   uint64_t largest_host_item;       // in bytes, of batches in host memory
-  uint64_t largest_device_item;     // in bytes, of batches in device memory; 0 without PTXKIT_CAN_DEVICE_BATCH
+  uint64_t largest_device_item;     // in bytes, of batches in device memory; 0 without PTXKIT_CAN_DEVICE_DECOMPRESS
   uint32_t input_alignment;         // in bytes: of an item to be compressed in device memory; 1 in host memory
   uint32_t reserved[11];
 } ptxkit_codec_info;  // 128 bytes
@@ -308,6 +309,11 @@ PTXKIT_API ptxkit_status ptxkit_device_compress(ptxkit_device* device, const voi
 // The same the other way round. Items have any alignment. Nothing is written outside of outputs[i] ..
 // + output_capacities[i], whatever the input is. `output_bytes` may be null. Statuses of items are
 // PTXKIT_CANNOT_DECOMPRESS and PTXKIT_OUTPUT_TOO_SMALL, too.
+//
+// Items of PTXKIT_CODEC_ZSTD are Zstandard frames of any encoder, in framing frame, and skippable ones; of more than
+// 2^28 raw bytes they are PTXKIT_ITEM_TOO_LARGE. ptxkit_device_query() says how much `temp` they need, 3 2/3 bytes for
+// each raw byte; an item of more raw bytes than `temp` suffices for is PTXKIT_ITEM_TOO_LARGE. Checksums are verified.
+// PTXKIT_UNSUPPORTED: a frame that needs a dictionary, or a window above 2^32 bytes.
 //
 // Framings raw and numcodecs need no `temp`. Of framings frame and hdf5 all blocks of an item are decoded at the same
 // time, if there are at most as many as fit `temp`: decompress_temp_bytes suffices for items of

@@ -6,6 +6,7 @@
 
 #include <gmock/gmock.h>
 #include <lz4.h>
+#include <zstd.h>
 
 #include "fkr_tests/cases/corpus.hpp"
 #include "fkr_tests/cases/typed_arrays.hpp"
@@ -104,6 +105,48 @@ class DeviceCApi : public ::testing::Test {
   driver::ContextPointer context_;
   ptxkit_batch_options options_ = PTXKIT_BATCH_OPTIONS_DEFAULTS;
 };
+
+// Frames of libzstd, one of them damaged.
+TEST_F(DeviceCApi, ZstandardFramesAreDecompressed) {
+  options_ = PTXKIT_BATCH_OPTIONS_DEFAULTS;
+  options_.codec = PTXKIT_CODEC_ZSTD;
+  options_.framing = PTXKIT_FRAMING_FRAME;
+  const std::vector<Bytes> items = {words(20'000), random_bytes(500, 1), words(3000), {}};
+  std::vector<OnDevice<uint8_t>> frames, rooms;
+  std::vector<const void*> inputs;
+  std::vector<void*> outputs;
+  std::vector<size_t> sizes, capacities;
+  for (const Bytes& item : items) {
+    Bytes frame(ZSTD_compressBound(item.size()));
+    frame.resize(ZSTD_compress(frame.data(), frame.size(), item.data(), item.size(), 3));
+    if (item.size() == 3000) frame[frame.size() / 2] ^= 0x55;
+    frames.emplace_back(context_, frame);
+    rooms.emplace_back(context_, Bytes(item.size() + 8, kGuard));
+    inputs.push_back(frames.back().get());
+    outputs.push_back(rooms.back().get());
+    sizes.push_back(frame.size());
+    capacities.push_back(item.size());
+  }
+  const auto needs = requirements(20'000, items.size());
+  EXPECT_EQ(needs.temp_bytes, 0u);
+  const OnDevice<const void*> input_array(context_, inputs);
+  const OnDevice<void*> output_array(context_, outputs);
+  const OnDevice<size_t> size_array(context_, sizes), capacity_array(context_, capacities),
+      used(context_, std::vector<size_t>(items.size(), 77));
+  const OnDevice<ptxkit_status> statuses(context_, std::vector<ptxkit_status>(items.size(), 77));
+  const OnDevice<uint8_t> temp(context_, Bytes(needs.decompress_temp_bytes));
+  EXPECT_OK(ptxkit_device_decompress(device_, input_array.get(), size_array.get(), capacity_array.get(), used.get(),
+                                     items.size(), temp.get(), needs.decompress_temp_bytes, output_array.get(),
+                                     &options_, statuses.get(), nullptr));
+  EXPECT_EQ(statuses.values(), (std::vector<ptxkit_status>{PTXKIT_OK, PTXKIT_OK, PTXKIT_CANNOT_DECOMPRESS, PTXKIT_OK}));
+  EXPECT_EQ(used.values(), (std::vector<size_t>{20'000, 500, 0, 0}));
+  for (const size_t i : {0u, 1u}) {
+    Bytes room = rooms[i].values();
+    EXPECT_EQ(room.back(), kGuard);
+    room.resize(items[i].size());
+    EXPECT_TRUE(room == items[i]) << i;
+  }
+}
 
 TEST_F(DeviceCApi, ItemsOfEverySizeBecomeBlocksThatLiblz4Reads) {
   const std::vector<Bytes> items = {
@@ -358,7 +401,10 @@ TEST_F(DeviceCApi, RefusesWhatCannotBeRight) {
   refused(ptxkit_device_query(&options_, 1, 1, &needs), PTXKIT_UNSUPPORTED, "lzr has no batches in device memory");
   for (size_t index = 0; index < ptxkit_codec_count(); ++index) {
     ASSERT_OK(ptxkit_codec_at(index, &options_.codec));
-    if (options_.codec == PTXKIT_CODEC_LZ4 || options_.codec == PTXKIT_CODEC_RANS) continue;
+    if (options_.codec == PTXKIT_CODEC_LZ4 || options_.codec == PTXKIT_CODEC_RANS ||
+        options_.codec == PTXKIT_CODEC_ZSTD) {
+      continue;
+    }
     refused(ptxkit_device_query(&options_, 1, 1, &needs), PTXKIT_UNSUPPORTED, " has no batches in device memory");
   }
   options_ = PTXKIT_BATCH_OPTIONS_DEFAULTS;
@@ -370,6 +416,15 @@ TEST_F(DeviceCApi, RefusesWhatCannotBeRight) {
   EXPECT_EQ(needs.output_alignment, 16u);
   options_.framing = PTXKIT_FRAMING_FRAME;
   refused(ptxkit_device_query(&options_, 1, 1, &needs), PTXKIT_UNSUPPORTED, "rans has no framing 1");
+  options_ = PTXKIT_BATCH_OPTIONS_DEFAULTS;
+  options_.codec = PTXKIT_CODEC_ZSTD;
+  refused(ptxkit_device_query(&options_, 1, 1, &needs), PTXKIT_UNSUPPORTED, "zstd has no framing 0");
+  options_.framing = PTXKIT_FRAMING_FRAME;
+  EXPECT_OK(ptxkit_device_query(&options_, 1, 1, &needs));
+  EXPECT_EQ(needs.temp_bytes, 0u);
+  EXPECT_EQ(needs.decompress_temp_bytes, 80u);
+  refused(compress(device_, nullptr, 1, 0), PTXKIT_UNSUPPORTED, "zstd is only decompressed in device memory");
+  refused(sizes(device_, nullptr, 0), PTXKIT_UNSUPPORTED, "zstd is only decompressed in device memory");
   ptxkit_device* none = nullptr;
   refused(ptxkit_device_create(9, EMULATED_CUDA, &none), PTXKIT_NO_DEVICE, "there is no device 9");
   refused(ptxkit_device_create(-1, EMULATED_CUDA, &none), PTXKIT_NO_DEVICE, "there is no device -1");
