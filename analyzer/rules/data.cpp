@@ -1,5 +1,6 @@
 // Rules about values: defined before used, used after defined.
 #include <algorithm>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -9,9 +10,11 @@
 
 #include "analyzer/flow/conditions.hpp"
 #include "analyzer/flow/domain.hpp"
+#include "analyzer/flow/forms.hpp"
 #include "analyzer/flow/graph.hpp"
 #include "analyzer/flow/operation.hpp"
 #include "analyzer/flow/ssa.hpp"
+#include "analyzer/flow/tested_range.hpp"
 #include "analyzer/ptx/access_kind.hpp"
 #include "analyzer/ptx/facts.hpp"
 #include "analyzer/ptx/names.hpp"
@@ -21,6 +24,7 @@
 #include "analyzer/rules/engine/context.hpp"
 #include "analyzer/rules/engine/result.hpp"
 #include "analyzer/rules/engine/rule.hpp"
+#include "analyzer/rules/engine/thread_sample.hpp"
 #include "support/plural.hpp"
 
 namespace ptxkit::rules {
@@ -175,6 +179,41 @@ ValueId guarded_source(const flow::Ssa& ssa, ValueId id, const std::vector<flow:
   return flow::kNone;
 }
 
+struct ThreadNumber {
+  unsigned dimension = 0;
+  uint64_t least = 0;
+};
+
+// Which threads alone get from one block to the next: those whose %tid.x, .y or .z is at least a constant.
+std::optional<ThreadNumber> threads_on_edge(Context& context, flow::BlockId from, flow::BlockId to) {
+  Analyses& analyses = context.analyses();
+  const flow::Graph& graph = analyses.graph();
+  std::vector<flow::Condition> conditions = analyses.conditions().of(from);
+  const ptx::Instruction& last = context.function().instructions[graph.last(from)];
+  if (const auto sides = graph.successors(from); last.op == Op::bra && last.guard && sides.size() == 2)
+    conditions.push_back({analyses.ssa().guard(graph.last(from)), (sides[0] == to) != last.guard.negated});
+  std::optional<ThreadNumber> found;
+  const auto note = [&](uint32_t special, uint64_t component, uint64_t least) {
+    if (static_cast<ptx::SpecialRegister>(special) == ptx::SpecialRegister::tid && (!found || found->least < least))
+      found = {static_cast<unsigned>(component - 'x'), least};
+  };
+  for (const flow::Condition& condition : conditions) {
+    const auto range = flow::tested_range(analyses.domain(), condition);
+    if (!range) continue;
+    if (range->source.kind == flow::Source::Kind::special) note(range->source.id, range->source.component, range->low);
+    if (range->source.kind != flow::Source::Kind::value) continue;
+    const flow::Form form = analyses.forms().of(range->source.id);
+    // No sum of a thread's number and a small number wraps.
+    const bool is_sum = form.base == flow::kNoBase && form.terms.size() == 1 && form.terms[0].coefficient == 1;
+    if (!is_sum || form.constant < 0 || form.constant > INT32_MAX || range->low < static_cast<uint64_t>(form.constant))
+      continue;
+    const flow::Atom& atom = analyses.forms().atom(form.terms[0].atom);
+    if (atom.kind == flow::Atom::Kind::special)
+      note(atom.id, atom.detail, range->low - static_cast<uint64_t>(form.constant));
+  }
+  return found;
+}
+
 // The undefined register at the bottom of an undefined value, for the message.
 ValueId root_of(const flow::Ssa& ssa, const Undefinedness& undefined, ValueId id) {
   for (unsigned steps = 0; steps < kMaxResolve; ++steps) {
@@ -202,7 +241,7 @@ ValueId root_of(const flow::Ssa& ssa, const Undefinedness& undefined, ValueId id
 // of it is no use, because compilers leave such copies behind where the result is never looked at. A phi that is
 // undefined on one way only is refuted when its use runs on every way on from the join, so that no later test can keep
 // it away; and not where it is stored to shared or local memory, which block-wide algorithms do with the padding of a
-// partial tile.
+// partial tile. A path for threads that no block is known to have is an open question.
 RuleResult use_before_definition(Context& context) {
   Analyses& analyses = context.analyses();
   const flow::Ssa& ssa = analyses.ssa();
@@ -249,6 +288,7 @@ RuleResult use_before_definition(Context& context) {
     if (joined.kind != Value::Kind::phi) return;
     const auto predecessors = ssa.graph().predecessors(joined.block);
     const flow::BlockId use_block = analyses.graph().block_of(id);
+    std::optional<Finding> open;
     for (uint32_t edge = 0; edge < predecessors.size(); ++edge) {
       const ValueId argument = ssa.arguments(value)[edge];
       if (argument == flow::kNone || ssa.value(argument).kind != Value::Kind::undefined) continue;
@@ -259,17 +299,29 @@ RuleResult use_before_definition(Context& context) {
           analyses.loops().loop(analyses.loops().innermost(joined.block)).header == joined.block &&
           !analyses.loops().contains(analyses.loops().innermost(joined.block), use_block))
         continue;
-      Finding finding = finding_at(context, id, Severity::high, Tier::likely,
+      const auto threads = threads_on_edge(context, predecessors[edge], joined.block);
+      const flow::LaunchShape& shape = analyses.shape();
+      if (threads && threads->least > shape.max_tid(threads->dimension)) continue;
+      const bool needs_launch = threads && !shape.is_exact && threads->least >= kThreadsOfSeveralWarps;
+      Finding finding = finding_at(context, id, needs_launch ? Severity::medium : Severity::high,
+                                   needs_launch ? Tier::possible : Tier::likely,
                                    fmt::format("{} is used as {} but is not defined on one path", name, as),
                                    "define the register on every path that leads here");
       finding.path.push_back({function.instructions[analyses.graph().last(predecessors[edge])].at,
                               fmt::format("on the path through here {} has no value", name)});
       finding.path.push_back(
           {function.instructions[analyses.graph().block(joined.block).first].at, "the paths join here"});
+      if (needs_launch) {
+        finding.assumptions.push_back(
+            fmt::format("the block has at least {} threads in {}", threads->least + 1, "xyz"[threads->dimension]));
+        open = std::move(finding);
+        continue;
+      }
       finding.assumptions.push_back("that path is taken");
       findings.push_back(std::move(finding));
       return;
     }
+    if (open) findings.push_back(std::move(*open));
   };
 
   for (const flow::BlockId block : analyses.graph().reverse_postorder())

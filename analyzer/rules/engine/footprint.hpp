@@ -31,6 +31,7 @@ struct RacingAccess {
   std::vector<flow::Condition> conditions{};
   bool may_wrap = false;     // a 32-bit index on the way to the address may have wrapped; taken as one that does not
   bool is_evaluated = true;  // false: its address is for the solver alone
+  bool is_by_lane = false;   // where and whether it runs depends on the thread by %laneid alone
 };
 
 // Whether the form, which holds modulo less than 2^64, is that of a 32-bit index that programs do not let wrap: threads

@@ -94,6 +94,7 @@ class RaceSearch {
   bool may_differ(const RacingAccess& one, LoopIteration one_moment, const RacingAccess& other,
                   LoopIteration other_moment, const std::pair<Place, Place>& places);
   void drop_out_of_bounds_threads();
+  bool is_by_lane(const RacingAccess& access) const;
   const flow::UniformityAnalysis& uniformity() const;
   void judge(size_t first, size_t second);
   bool judge_iteration(size_t first, size_t second, LoopIteration first_moment, LoopIteration second_moment,
@@ -180,6 +181,41 @@ void RaceSearch::drop_out_of_bounds_threads() {
   footprints_.set_threads(std::move(threads), *sameness_);
 }
 
+// Such accesses do not distinguish warps, so they do not show that the block has several.
+bool RaceSearch::is_by_lane(const RacingAccess& access) const {
+  const flow::Ssa& ssa = analyses_->ssa();
+  std::vector<flow::ValueId> work;
+  std::set<flow::ValueId> seen;
+  bool has_lane = false, has_other = false;
+  const auto visit_special = [&](uint32_t id) {
+    const auto special = static_cast<ptx::SpecialRegister>(id);
+    has_lane = has_lane || special == ptx::SpecialRegister::laneid;
+    has_other = has_other || special == ptx::SpecialRegister::tid || special == ptx::SpecialRegister::warpid;
+  };
+  const auto visit = [&](const flow::Source& source) {
+    if (source.kind == flow::Source::Kind::special) visit_special(source.id);
+    if (source.kind == flow::Source::Kind::value && seen.insert(source.id).second) work.push_back(source.id);
+  };
+  const auto visit_value = [&](flow::ValueId id) {
+    if (id != flow::kNone && seen.insert(id).second) work.push_back(id);
+  };
+  visit(flow::address_base(ssa, access.access.address));
+  for (const flow::Condition& condition : access.conditions) visit_value(condition.predicate);
+  while (!work.empty() && !has_other) {
+    const flow::ValueId id = work.back();
+    work.pop_back();
+    const flow::Value& value = ssa.value(id);
+    if (value.kind == flow::Value::Kind::phi)
+      for (const flow::ValueId argument : ssa.arguments(id)) visit_value(argument);
+    if (value.kind != flow::Value::Kind::result) continue;
+    visit_value(value.old);
+    if (value.old != flow::kNone) visit_value(ssa.guard(value.instruction));
+    const flow::Operation operation = flow::operation_of(ssa, id);
+    for (unsigned i = 0; i < operation.source_count; ++i) visit(flow::source_of(ssa, operation.first_source + i));
+  }
+  return has_lane && !has_other;
+}
+
 bool RaceSearch::is_in_shared(const Access& access) const {
   if (access.space != Space::generic) return access.space == Space::shared;
   const flow::Source base = flow::address_base(analyses_->ssa(), access.address);
@@ -221,6 +257,8 @@ void RaceSearch::collect() {
       open_ = fmt::format("the synchronisation in line {} is not followed", line_of(*context_, id));
   }
   const std::set<flow::BaseId> globals = global_objects();
+  const bool may_be_one_warp =
+      pairs_ == RacePairs::shared && !analyses_->shape().is_exact && !computes_warp_number(*context_);
   for (const Access& access : analyses_->accesses()) {
     const bool is_shared = is_in_shared(access);
     const bool is_outside = !is_shared && (access.space == Space::global || access.space == Space::generic);
@@ -248,6 +286,7 @@ void RaceSearch::collect() {
                             line_of(*context_, access.instruction));
       continue;
     }
+    shared.is_by_lane = may_be_one_warp && is_by_lane(shared);
     accesses_.push_back(std::move(shared));
   }
 }
@@ -363,7 +402,8 @@ bool RaceSearch::judge_iteration(size_t first, size_t second, LoopIteration firs
     const bool one_warp = one.thread / 32 == other.thread / 32;
     if (one_warp ? !warp_level : pairs_ == RacePairs::lockstep) return Meeting::apart;
     const bool is_far = !analyses_->shape().is_exact && std::max(one.thread, other.thread) >= kThreadsWithoutShape;
-    return one_warp && (is_far || is_weak_in_warp) ? Meeting::possible : Meeting::sure;
+    const bool is_open = one_warp ? is_far || is_weak_in_warp : a.is_by_lane && b.is_by_lane;
+    return is_open ? Meeting::possible : Meeting::sure;
   };
   const Overlap found = find_overlap(x, y, a.access.extent_bytes, b.access.extent_bytes, modulus, meet);
   if (!found.possible) return analyses_->shape().is_exact || analyses_->shape().max_threads == 1;

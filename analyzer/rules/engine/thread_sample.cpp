@@ -14,7 +14,28 @@ using ptx::Op;
 
 namespace {
 
-// %tid.x / 32: a block of one warp needs no such number.
+bool is_for_several_warps(Context& context) {
+  const ptx::Function& function = context.function();
+  const auto is_other_dimension = [](const ptx::Operand& operand) {
+    return operand.kind == ptx::OperandKind::special && operand.component != 'x' &&
+           (static_cast<ptx::SpecialRegister>(operand.id) == ptx::SpecialRegister::tid ||
+            static_cast<ptx::SpecialRegister>(operand.id) == ptx::SpecialRegister::ntid);
+  };
+  if (std::any_of(function.operand_pool.begin(), function.operand_pool.end(), is_other_dimension)) return false;
+  return std::any_of(function.instructions.begin(), function.instructions.end(),
+                     [&](const ptx::Instruction& each) { return ptx::is_whole_cta_barrier(function, each); }) ||
+         computes_warp_number(context);
+}
+
+// A kernel that tells its threads apart by %tid.y or %tid.z alone is for blocks that are one thread wide in the others.
+unsigned row_dimension(const ptx::Function& function) {
+  for (const unsigned dimension : {0u, 1u, 2u})
+    if (reads_thread_number(function, dimension)) return dimension;
+  return 0;
+}
+
+}  // namespace
+
 bool computes_warp_number(Context& context) {
   Analyses& analyses = context.analyses();
   const flow::Forms& forms = analyses.forms();
@@ -37,28 +58,6 @@ bool computes_warp_number(Context& context) {
            is_number_of_thread(flow::source_of(analyses.ssa(), each.first_operand + 1));
   });
 }
-
-bool is_for_several_warps(Context& context) {
-  const ptx::Function& function = context.function();
-  const auto is_other_dimension = [](const ptx::Operand& operand) {
-    return operand.kind == ptx::OperandKind::special && operand.component != 'x' &&
-           (static_cast<ptx::SpecialRegister>(operand.id) == ptx::SpecialRegister::tid ||
-            static_cast<ptx::SpecialRegister>(operand.id) == ptx::SpecialRegister::ntid);
-  };
-  if (std::any_of(function.operand_pool.begin(), function.operand_pool.end(), is_other_dimension)) return false;
-  return std::any_of(function.instructions.begin(), function.instructions.end(),
-                     [&](const ptx::Instruction& each) { return ptx::is_whole_cta_barrier(function, each); }) ||
-         computes_warp_number(context);
-}
-
-// A kernel that tells its threads apart by %tid.y or %tid.z alone is for blocks that are one thread wide in the others.
-unsigned row_dimension(const ptx::Function& function) {
-  for (const unsigned dimension : {0u, 1u, 2u})
-    if (reads_thread_number(function, dimension)) return dimension;
-  return 0;
-}
-
-}  // namespace
 
 bool reads_thread_number(const ptx::Function& function, unsigned dimension) {
   const std::vector<ptx::Operand>& operands = function.operand_pool;

@@ -29,6 +29,9 @@ struct ThreadSample {
 
 ThreadSample sample_threads(Context& context, Sample sample, bool may_be_of_several_warps);
 
+// Whether the kernel divides %tid.x by 32: a block of one warp needs no such number.
+bool computes_warp_number(Context& context);
+
 // Whether the kernel reads %tid in this dimension.
 bool reads_thread_number(const ptx::Function& function, unsigned dimension);
 
