@@ -286,7 +286,7 @@ class Packer {
     if (options_.backend != "auto" && options_.backend != "cpu")
       return fail(fmt::format("the backend {} has no {}", options_.backend, name), {}, "leave --backend away");
     if (options_.policy == codec::Policy::gpu || options_.policy == codec::Policy::mixed)
-      request_.notice(fmt::format("using the CPU: there are no kernels for {}", name), false);
+      request_.notice(fmt::format("using the CPU: there are no kernels for {}", name), true);
     if (!zstd_) zstd_.emplace(executor_);
     if (!deflate_) deflate_.emplace(executor_);
     return {};
