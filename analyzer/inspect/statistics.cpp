@@ -120,26 +120,26 @@ std::string text_of(const FunctionStatistics& statistics) {
 }
 
 nlohmann::ordered_json json_of(const FunctionStatistics& statistics) {
-  using Json = nlohmann::ordered_json;
-  Json json = {{"name", statistics.name},
-               {"entry", statistics.is_entry},
-               {"instructions", statistics.instruction_count},
-               {"blocks", statistics.block_count},
-               {"loops", statistics.loop_count},
-               {"deepest_loop", statistics.deepest_loop},
-               {"irreducible", statistics.is_irreducible},
-               {"branches", statistics.branch_count},
-               {"calls", statistics.call_count},
-               {"barriers", {{"cta", statistics.cta_barrier_count}, {"warp", statistics.warp_barrier_count}}},
-               {"bytes",
-                {{"parameters", statistics.parameter_bytes},
-                 {"shared", statistics.shared_bytes},
-                 {"dynamic_shared", statistics.uses_dynamic_shared},
-                 {"local", statistics.local_bytes},
-                 {"constant", statistics.constant_bytes}}},
-               {"registers", Json::array()},
-               {"accesses", Json::array()},
-               {"mix", Json::object()}};
+  nlohmann::ordered_json json = {
+      {"name", statistics.name},
+      {"entry", statistics.is_entry},
+      {"instructions", statistics.instruction_count},
+      {"blocks", statistics.block_count},
+      {"loops", statistics.loop_count},
+      {"deepest_loop", statistics.deepest_loop},
+      {"irreducible", statistics.is_irreducible},
+      {"branches", statistics.branch_count},
+      {"calls", statistics.call_count},
+      {"barriers", {{"cta", statistics.cta_barrier_count}, {"warp", statistics.warp_barrier_count}}},
+      {"bytes",
+       {{"parameters", statistics.parameter_bytes},
+        {"shared", statistics.shared_bytes},
+        {"dynamic_shared", statistics.uses_dynamic_shared},
+        {"local", statistics.local_bytes},
+        {"constant", statistics.constant_bytes}}},
+      {"registers", nlohmann::ordered_json::array()},
+      {"accesses", nlohmann::ordered_json::array()},
+      {"mix", nlohmann::ordered_json::object()}};
   for (const RegisterCount& count : statistics.registers) {
     json["registers"].push_back(
         {{"type", ptx::text(count.type)}, {"declared", count.declared_count}, {"used", count.used_count}});

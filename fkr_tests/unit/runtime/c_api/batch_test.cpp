@@ -270,7 +270,9 @@ TEST_F(CApi, ZerosBehindGzipMembersArePadding) {
       Batch padded(packed, sizes_of(items));
       EXPECT_EQ(padded.decompress(context_, &options),
                 codec == PTXKIT_CODEC_GZIP ? PTXKIT_OK : PTXKIT_CANNOT_DECOMPRESS);
-      if (codec == PTXKIT_CODEC_GZIP) EXPECT_TRUE(padded.results() == items);
+      if (codec == PTXKIT_CODEC_GZIP) {
+        EXPECT_TRUE(padded.results() == items);
+      }
       for (Bytes& item : packed) item.push_back(1);
       Batch garbage(packed, sizes_of(items));
       EXPECT_EQ(garbage.decompress(context_, &options), PTXKIT_CANNOT_DECOMPRESS);
