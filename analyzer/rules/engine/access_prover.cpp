@@ -1,6 +1,5 @@
 #include "analyzer/rules/engine/access_prover.hpp"
 
-#include <algorithm>
 #include <optional>
 #include <string>
 
@@ -22,11 +21,7 @@ using prove::Threads;
 
 namespace {
 
-// Of one rule and kernel, as for pairs of accesses.
-constexpr unsigned kMaxQuestions = 200;
-constexpr unsigned kMaxOpen = 2;
-constexpr unsigned kShare = 2;  // times the steps of a question, for all of them
-constexpr size_t kMaxTerms = 300;
+constexpr unsigned kMaxQuestions = 200;  // of one rule and kernel
 
 // Whether the threads in question are those of a launch that is not known.
 bool asks_about_size(const std::string& question) {
@@ -37,11 +32,9 @@ bool asks_about_size(const std::string& question) {
 }  // namespace
 
 AccessProver::AccessProver(Context& context)
-    : context_(&context),
-      analyses_(&context.analyses()),
+    : analyses_(&context.analyses()),
       questions_left_(context.options.solver ? kMaxQuestions : 0),
-      open_left_(kMaxOpen),
-      steps_left_(uint64_t{kShare} * context.options.prove_steps) {}
+      budget_(context.options) {}
 
 AccessProver::Answer AccessProver::misaligned(const ptx::Access& access, flow::BaseId base, uint32_t start_bytes) {
   const uint64_t low_bits = access.width_bytes - 1;
@@ -60,12 +53,12 @@ AccessProver::Answer AccessProver::outside(const ptx::Access& access, flow::Base
 
 AccessProver::Answer AccessProver::ask(const ptx::Access& access, flow::BaseId base, uint32_t start_bytes,
                                        const Fails& fails) {
-  if (questions_left_ == 0 || open_left_ == 0 || steps_left_ == 0 || analyses_->loops().is_irreducible()) return {};
+  if (questions_left_ == 0 || budget_.is_spent() || analyses_->loops().is_irreducible()) return {};
   --questions_left_;
   if (!kernel_)
     kernel_.emplace(prove::Kernel{analyses_->dominators(), analyses_->post_dominators(), analyses_->forms(),
                                   analyses_->uniformity(), analyses_->accesses()});
-  Query query(kMaxTerms);
+  Query query(SolverBudget::kMaxTerms);
   Threads threads(*kernel_, query);
   const Moment at{};
   Term offset = threads.address(access, at);
@@ -78,17 +71,15 @@ AccessProver::Answer AccessProver::ask(const ptx::Access& access, flow::BaseId b
   const Term fails_here = fails(query, offset), reaches = threads.reaches(access.instruction, at);
   query.require(fails_here);
   query.require(reaches);
-  if (query.is_full()) {
-    --open_left_;
-    return {};
-  }
-  const auto steps = static_cast<uint32_t>(std::min<uint64_t>(steps_left_, context_->options.prove_steps));
-  Reply reply = context_->options.solver->ask(query.text(), steps);
-  steps_left_ -= std::min<uint64_t>(steps_left_, reply.steps);
+  const auto open = [&] {
+    budget_.count_open();
+    return Answer();
+  };
+  if (query.is_full()) return open();
+  Reply reply = budget_.ask(query.text());
   if (reply.kind == Reply::Kind::unsatisfiable) return {Answer::Kind::never};
-  --open_left_;
   if (reply.kind == Reply::Kind::unknown || (fails_here.rests | reaches.rests) || asks_about_size(query.text()))
-    return {};
+    return open();
 
   Answer answer{Answer::Kind::in_thread};
   const flow::LaunchShape& shape = analyses_->shape();
@@ -105,9 +96,8 @@ AccessProver::Answer AccessProver::ask(const ptx::Access& access, flow::BaseId b
       flow::first_iterations(analyses_->loops(), analyses_->graph().block_of(access.instruction)));
   for (const flow::Condition& condition : analyses_->conditions().of_instruction(access.instruction)) {
     const auto holds = evaluator.value(condition.predicate);
-    if (holds && (*holds != 0) != condition.expected) return {};
+    if (holds && (*holds != 0) != condition.expected) return open();
   }
-  ++open_left_;
   return answer;
 }
 

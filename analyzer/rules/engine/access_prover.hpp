@@ -12,6 +12,7 @@
 #include "analyzer/prove/thread.hpp"
 #include "analyzer/ptx/facts.hpp"
 #include "analyzer/rules/engine/context.hpp"
+#include "analyzer/rules/engine/solver_budget.hpp"
 
 namespace ptxkit::rules {
 
@@ -37,11 +38,10 @@ class AccessProver {
   using Fails = std::function<prove::Term(prove::Query&, const prove::Term& offset)>;
   Answer ask(const ptx::Access& access, flow::BaseId base, uint32_t start_bytes, const Fails& fails);
 
-  Context* context_;
   Analyses* analyses_;
   std::optional<prove::Kernel> kernel_;  // from the first question on
-  unsigned questions_left_, open_left_;
-  uint64_t steps_left_;
+  unsigned questions_left_;
+  SolverBudget budget_;
 };
 
 }  // namespace ptxkit::rules

@@ -28,11 +28,7 @@ using ptx::SpecialRegister;
 
 namespace {
 
-// Of one rule and kernel. One pair that stays open leaves the rule open; a few more may still meet.
-constexpr size_t kMaxPairs = 200;
-constexpr unsigned kMaxOpen = 2;
-constexpr unsigned kShare = 2;  // times the steps of a question, for all of them
-constexpr size_t kMaxTerms = 300;
+constexpr size_t kMaxPairs = 200;  // of one rule and kernel
 constexpr size_t kMaxOrigins = 64;
 // Sizes that hosts pass. A race that needs others says more about the number than about the kernel.
 constexpr uint64_t kLeastParameter = 1, kLargestParameter = 1 << 16;
@@ -40,7 +36,7 @@ constexpr uint64_t kLeastParameter = 1, kLargestParameter = 1 << 16;
 }  // namespace
 
 struct PairProver::Question {
-  Query query{kMaxTerms};
+  Query query{SolverBudget::kMaxTerms};
   Threads threads;
   Moment one, other;
   explicit Question(const prove::Kernel& kernel) : threads(kernel, query) {}
@@ -52,9 +48,9 @@ PairProver::PairProver(Context& context, const std::vector<bool>* separates, siz
       kernel_{analyses_->dominators(), analyses_->post_dominators(), analyses_->forms(), analyses_->uniformity(),
               analyses_->accesses()},
       is_of_one_block_(separates != nullptr),
-      open_left_(pairs > kMaxPairs || analyses_->loops().is_irreducible() ? 0 : kMaxOpen),
-      steps_left_(uint64_t{kShare} * context.options.prove_steps) {
-  if (!separates || open_left_ == 0) return;
+      budget_(context.options) {
+  if (pairs > kMaxPairs || analyses_->loops().is_irreducible()) budget_.spend_all();
+  if (!separates || budget_.is_spent()) return;
   for (LoopId loop = 0; loop < analyses_->loops().all().size(); ++loop) {
     if (!has_path_without_barrier(loop, *separates)) continue;
     free_.insert(loop);
@@ -63,7 +59,7 @@ PairProver::PairProver(Context& context, const std::vector<bool>* separates, siz
         has_barrier_.insert(loop);
   }
   intervals_.emplace(analyses_->graph(), analyses_->loops(), *separates, kMaxOrigins, free_);
-  if (!intervals_->is_complete()) open_left_ = 0;
+  if (!intervals_->is_complete()) budget_.spend_all();
 }
 
 bool PairProver::has_path_without_barrier(LoopId loop, const std::vector<bool>& separates) const {
@@ -124,14 +120,6 @@ void PairProver::set_turns(const RacingAccess& a, const RacingAccess& b, const R
   }
 }
 
-Reply PairProver::put(const std::string& question) {
-  const auto steps = static_cast<uint32_t>(std::min<uint64_t>(steps_left_, context_->options.prove_steps));
-  if (steps == 0) return {};
-  Reply reply = context_->options.solver->ask(question, steps);
-  steps_left_ -= std::min<uint64_t>(steps_left_, reply.steps);
-  return reply;
-}
-
 // Whether the thread does anything that depends on what it loads.
 Term PairProver::is_used(const RacingAccess& load, const Moment& at, Threads& threads, Query& query) {
   const ptx::Function& function = context_->function();
@@ -157,14 +145,14 @@ Term PairProver::is_used(const RacingAccess& load, const Moment& at, Threads& th
 }
 
 PairProver::Answer PairProver::ask(const RacingAccess& a, const RacingAccess& b, bool different_warps) {
-  if (open_left_ == 0 || steps_left_ == 0) return {};
+  if (budget_.is_spent()) return {};
   Answer answer{Answer::Kind::apart};
   for (const Relation& relation : relations(a, b)) {
     Answer next = ask(a, b, relation, different_warps);
     if (next.kind == Answer::Kind::meet) return next;
     if (next.kind == Answer::Kind::open) answer = next;
   }
-  if (answer.kind == Answer::Kind::open) --open_left_;
+  if (answer.kind == Answer::Kind::open) budget_.count_open();
   return answer;
 }
 
@@ -227,7 +215,7 @@ PairProver::Answer PairProver::ask(const RacingAccess& a, const RacingAccess& b,
     if (a.is_global && load->access.kind == AccessKind::load) query.require(is_used(*load, *at, threads, query));
   if (query.is_full()) return {};
 
-  Reply reply = put(query.text());
+  Reply reply = budget_.ask(query.text());
   if (reply.kind == Reply::Kind::unsatisfiable) return {Answer::Kind::apart};
   if (reply.kind == Reply::Kind::unknown || !relation.is_known) return {};
   if (rests & (prove::kOnUnknown | prove::kOnMemory)) return {};
@@ -243,7 +231,7 @@ PairProver::Answer PairProver::ask(const RacingAccess& a, const RacingAccess& b,
       query.require(query.test("bvuge", term, Query::constant(kLeastParameter, term.width)));
       query.require(query.test("bvule", term, Query::constant(kLargestParameter, term.width)));
     }
-    reply = put(query.text());
+    reply = budget_.ask(query.text());
     if (reply.kind != Reply::Kind::satisfiable) return {};
     for (const auto& [symbol, name] : threads.parameters())
       met.assumptions.push_back(fmt::format("parameter '{}' is {}", name, reply.model[symbol]));

@@ -11,9 +11,9 @@
 #include "analyzer/flow/intervals.hpp"
 #include "analyzer/flow/loops.hpp"
 #include "analyzer/prove/query.hpp"
-#include "analyzer/prove/solver.hpp"
 #include "analyzer/prove/thread.hpp"
 #include "analyzer/rules/engine/footprint.hpp"
+#include "analyzer/rules/engine/solver_budget.hpp"
 
 namespace ptxkit::rules {
 
@@ -51,7 +51,6 @@ class PairProver {
   void set_turns(const RacingAccess& a, const RacingAccess& b, const Relation& relation, prove::Moment& one,
                  prove::Moment& other) const;
   Answer ask(const RacingAccess& a, const RacingAccess& b, const Relation& relation, bool different_warps);
-  prove::Reply put(const std::string& question);
   prove::Term is_used(const RacingAccess& load, const prove::Moment& at, prove::Threads& threads, prove::Query& query);
 
   Context* context_;
@@ -61,8 +60,7 @@ class PairProver {
   std::set<flow::LoopId> free_;         // loops that threads may go round without a barrier
   std::set<flow::LoopId> has_barrier_;  // of those: some path has one
   std::optional<flow::Intervals> intervals_;
-  unsigned open_left_;
-  uint64_t steps_left_;
+  SolverBudget budget_;
 };
 
 }  // namespace ptxkit::rules
