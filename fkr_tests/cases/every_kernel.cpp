@@ -2,12 +2,12 @@
 
 #include <algorithm>
 #include <cstring>
-#include <stdexcept>
 #include <utility>
 
 #include <gtest/gtest.h>
 
 #include "fkr_tests/cases/bwt_cases.hpp"
+#include "fkr_tests/cases/kernel_image.hpp"
 #include "fkr_tests/cases/transforms.hpp"
 #include "fkr_tests/cases/typed_arrays.hpp"
 #include "kernels/abi.hpp"
@@ -68,12 +68,6 @@ std::vector<KernelArgument> items(std::vector<Bytes> sources, uint32_t item_byte
                                            KernelArgument::number(static_cast<uint32_t>(sources.size()))};
   for (const uint32_t option : options) arguments.push_back(KernelArgument::number(option));
   return arguments;
-}
-
-const KernelImage& embedded(std::string_view kernel) {
-  const KernelImage* const image = find_kernel_image(kernel, 9, 0);
-  if (image == nullptr) throw std::runtime_error("no image of " + std::string(kernel));
-  return *image;
 }
 
 Bytes lz4_input(const EveryKernel& every, size_t size) {
@@ -412,8 +406,11 @@ void typed_arrays(EveryKernel& every) {
   const Bytes item = typed_coded(raw, layout);
   const std::set<std::string_view> temporary =
       every.is_compressible() ? std::set<std::string_view>{"slots", "coded_units"} : std::set<std::string_view>{};
-  const uint64_t room_bytes =
-      parse_kernel_cost(embedded(kTypedEncode).ptx).value().find_buffer("outputs[]")->bytes.evaluate({size}).value();
+  const uint64_t room_bytes = parse_kernel_cost(kernel_image(kTypedEncode).ptx)
+                                  .value()
+                                  .find_buffer("outputs[]")
+                                  ->bytes.evaluate({size})
+                                  .value();
   EXPECT_GE(room_bytes, typed_bound(size, layout));
   const auto encode = [&](std::string_view kernel, const KernelArgument& units, const KernelArgument& slots,
                           std::set<std::string_view> by_content) {
@@ -466,7 +463,7 @@ void block_sorts(EveryKernel& every) {
   const auto stride_16 = KernelArgument::number(size / kStrideUnitBytes);
   for (const std::string_view sort : {kBwtRank, kBwtRadix, kBwtBitonic, kBwtInverse}) {
     const bool is_inverse = sort == kBwtInverse;
-    const KernelCost cost = parse_kernel_cost(embedded(sort).ptx).value();
+    const KernelCost cost = parse_kernel_cost(kernel_image(sort).ptx).value();
     const uint64_t room_bytes = cost.find_buffer(is_inverse ? "src" : "dst")->bytes.evaluate({size}).value();
     EXPECT_LE(block.size(), room_bytes);
     const auto block_stride_16 = KernelArgument::number(static_cast<uint32_t>(room_bytes / kStrideUnitBytes));
@@ -514,7 +511,7 @@ EveryKernel::Buffers EveryKernel::run(std::string_view kernel, uint32_t grid, co
                                       std::vector<KernelArgument> arguments,
                                       const std::set<std::string_view>& by_content) {
   SCOPED_TRACE(kernel);
-  const KernelImage& image = embedded(kernel);
+  const KernelImage& image = kernel_image(kernel);
   const KernelCost cost = parse_kernel_cost(image.ptx).value();
   seen_.insert(std::string(kernel));
   std::map<std::string, uint64_t> declared;

@@ -1,5 +1,5 @@
 // One launch of every kernel, with buffers of the sizes that its cost block declares. Each result is compared with the
-// reference's. The emulator runs them and a GPU, and counts of instructions and the test of the costs are of them.
+// reference's. The emulator and a GPU run them; the test of the costs and the counts of instructions use them.
 #pragma once
 
 #include <map>

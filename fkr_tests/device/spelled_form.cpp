@@ -5,6 +5,8 @@
 #include <set>
 #include <tuple>
 
+#include "analyzer/ptx/next_words.hpp"
+
 namespace ptxkit::testing {
 
 namespace {
@@ -16,13 +18,8 @@ constexpr ptx::TargetName kTarget{90, 'a'};
 
 std::vector<Options> options_of(const ptx::Form& form) {
   std::vector<Options> all;
-  std::string_view rest = form.modifiers;
   bool in_group = false;
-  while (true) {
-    rest.remove_prefix(std::min(rest.find_first_not_of(' '), rest.size()));
-    if (rest.empty()) return all;
-    const std::string_view slot = rest.substr(0, rest.find(' '));
-    rest.remove_prefix(slot.size());
+  for (const std::string_view slot : ptx::slots_of(form)) {
     Options words;
     for (const std::string_view each : ptx::slot_alternatives(slot)) {
       std::string word(each);
@@ -44,6 +41,7 @@ std::vector<Options> options_of(const ptx::Form& form) {
     }
     in_group = (in_group || slot.front() == '[') && slot.back() != ']';
   }
+  return all;
 }
 
 std::vector<Choice> every_choice(const std::vector<Options>& options) {

@@ -112,13 +112,8 @@ TEST(DeviceZstd, DecodesCorpusAndSpeed) {
           ASSERT_EQ(decoded.statuses[i], static_cast<uint32_t>(BatchStatus::ok)) << path.filename() << ", item " << i;
           ASSERT_TRUE(decoded.outputs[i] == raws[i % raws.size()]) << path.filename() << ", item " << i;
         }
-        double all = 0;
-        std::cout << path.filename().string() << ", level " << level << ", GB/s:";
-        for (const auto& [name, seconds] : machine.seconds) {
-          std::cout << ' ' << name << ' ' << static_cast<double>(raw_bytes) / seconds / 1e9;
-          all += seconds;
-        }
-        std::cout << "; together " << static_cast<double>(raw_bytes) / all / 1e9 << '\n';
+        std::cout << path.filename().string() << ", level " << level;
+        machine.print_rates(raw_bytes);
       }
     }
   }

@@ -1,6 +1,7 @@
 // A GPU as the machine that runs the Zstandard kernels, with the time of each.
 #pragma once
 
+#include <iostream>
 #include <map>
 #include <stdexcept>
 #include <string>
@@ -53,10 +54,19 @@ class DeviceZstdMachine : public ZstdMachine {
     device_require(kernel.launch(stream_, shape.grid_blocks(count), shape.block_threads, arguments));
     device_require(end.record(stream_));
     device_require(stream_.wait());
-    seconds[std::string(name)] = device_value(end.seconds_since(begin));
+    seconds_[std::string(name)] = device_value(end.seconds_since(begin));
   }
 
-  std::map<std::string, double> seconds;  // of each kernel, the last time
+  // GB/s of each kernel's last launch, and of all of them one after another.
+  void print_rates(size_t raw_bytes) const {
+    double all = 0;
+    std::cout << ", GB/s:";
+    for (const auto& [name, seconds] : seconds_) {
+      std::cout << ' ' << name << ' ' << static_cast<double>(raw_bytes) / seconds / 1e9;
+      all += seconds;
+    }
+    std::cout << "; together " << static_cast<double>(raw_bytes) / all / 1e9 << '\n';
+  }
 
  private:
   const driver::DeviceMemory& holder(uint64_t address) const {
@@ -69,6 +79,7 @@ class DeviceZstdMachine : public ZstdMachine {
   driver::ContextPointer context_;
   driver::Stream stream_;
   std::vector<driver::DeviceMemory> memories_;
+  std::map<std::string, double> seconds_;  // of each kernel
 };
 
 }  // namespace ptxkit::testing

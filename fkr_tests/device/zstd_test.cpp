@@ -73,14 +73,9 @@ TEST(DeviceZstd, CorpusAndSpeed) {
                     zstd_frame_reference(items[i].bytes, is_high ? kHighVariant : kChunkVariant, false))
             << path.filename() << ", item " << i;
       }
-      double all = 0;
       std::cout << path.filename().string() << ", ratio "
-                << static_cast<double>(raw_bytes) / static_cast<double>(coded_bytes) << ", GB/s:";
-      for (const auto& [name, seconds] : machine.seconds) {
-        std::cout << ' ' << name << ' ' << static_cast<double>(raw_bytes) / seconds / 1e9;
-        all += seconds;
-      }
-      std::cout << "; together " << static_cast<double>(raw_bytes) / all / 1e9 << '\n';
+                << static_cast<double>(raw_bytes) / static_cast<double>(coded_bytes);
+      machine.print_rates(raw_bytes);
     }
   }
 }

@@ -115,12 +115,6 @@ void collect(Ran& ran, const Bytes& room, const std::vector<uint64_t>& starts, c
 
 }  // namespace
 
-const kernels::KernelImage& kernel_image(std::string_view name, std::string_view variant) {
-  const auto* image = kernels::find_kernel_variant(name, 9, 0, variant);
-  if (image == nullptr) throw std::runtime_error("no image of " + std::string(name));
-  return *image;
-}
-
 Ran emulate_compress(std::string_view ptx, const kernels::Lz4CompressVariant& variant, const std::vector<Bytes>& items,
                      const emulator::LaunchOptions& options) {
   Bench bench;

@@ -10,6 +10,7 @@
 
 #include "fkr_tests/cases/corpus.hpp"
 #include "fkr_tests/cases/kernel_argument.hpp"
+#include "fkr_tests/cases/kernel_image.hpp"
 #include "kernels/images.hpp"
 #include "kernels/lz4/lz4_format.hpp"
 #include "runtime/emulator/emulator.hpp"
@@ -19,9 +20,6 @@ namespace ptxkit::testing {
 
 // Both variants of every kernel: the debug build must compute the same as the release build, and must not trap.
 inline constexpr std::string_view kVariants[] = {"release", "debug"};
-
-// The embedded PTX of a kernel for compute capability 9.0. Throws if there is none.
-const kernels::KernelImage& kernel_image(std::string_view name, std::string_view variant = "release");
 
 // A record in the buffer of a debug build; docs/dsl.md describes the layout.
 struct Marked {

@@ -10,6 +10,7 @@
 #include "analyzer/ptx/diagnostic.hpp"
 #include "analyzer/ptx/levels.hpp"
 #include "analyzer/ptx/names.hpp"
+#include "analyzer/ptx/next_words.hpp"
 #include "analyzer/ptx/tree.hpp"
 #include "support/check.hpp"
 
@@ -118,15 +119,9 @@ class OperandWriter {
 // Chooses words for the slots of a form.
 std::vector<std::string> choose_words(const Form& form, unsigned variant) {
   std::vector<std::string> words;
-  std::string_view rest = form.modifiers;
   unsigned slot_number = 0;
   bool skipping = false;  // inside an optional group [...], which is skipped with its first slot
-  while (!rest.empty()) {
-    const size_t start = std::min(rest.find_first_not_of(' '), rest.size());
-    rest.remove_prefix(start);
-    const std::string_view slot = rest.substr(0, rest.find(' '));
-    rest.remove_prefix(slot.size());
-    if (slot.empty()) break;
+  for (const std::string_view slot : slots_of(form)) {
     ++slot_number;
     if (slot[0] == '[') skipping = (variant + slot_number) % 2 == 0;
     const bool skip = skipping;

@@ -22,11 +22,7 @@ std::string name(const Form& form) {
 
 TEST(IsaTable, EveryWordIsInAVocabulary) {
   for (const Form& form : all_forms()) {
-    for (std::string_view rest = form.modifiers; !rest.empty();) {
-      rest.remove_prefix(std::min(rest.find_first_not_of(' '), rest.size()));
-      const std::string_view slot = rest.substr(0, rest.find(' '));
-      if (slot.empty()) break;
-      rest.remove_prefix(slot.size());
+    for (const std::string_view slot : slots_of(form)) {
       for (const std::string_view word : slot_alternatives(slot)) {
         std::string plain(word);
         if (const size_t star = plain.find('*'); star != std::string::npos) plain.replace(star, 1, "8");
