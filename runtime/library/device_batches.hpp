@@ -1,6 +1,6 @@
 // LZ4, typed rANS and Zstandard of batches whose items lie anywhere in device memory, given by arrays of addresses and
-// of 64-bit sizes that are in device memory too, on the caller's stream. The calls neither allocate nor copy nor wait,
-// and are one launch each, so a stream that is being captured into a graph takes them.
+// of 64-bit sizes that are in device memory too, on the caller's stream. The calls only launch
+// kernels: they neither allocate nor copy nor wait, so a stream that is being captured into a graph takes them.
 //
 // Runs in the primary context of a device, which the CUDA runtime uses, too. The caller owns buffers and stream.
 // Results are valid once the stream has passed the call. No array, item or room may overlap another one that a call
