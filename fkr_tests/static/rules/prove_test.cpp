@@ -169,6 +169,8 @@ TEST(Prove, DecidesSingleAccesses) {
     const RuleResult result = run(each.rule, std::string(each.body), z3.get());
     EXPECT_EQ(result.verdict, Verdict::survived) << result.basis;
     EXPECT_THAT(result.basis, HasSubstr("; Z3 proved 1 access"));
+    EXPECT_EQ(run(each.rule, std::string(each.body), z3.get(), 1).verdict, Verdict::undecided)
+        << "a search that the limit ends proves nothing";
   }
   EXPECT_TRUE(open("F051", kNeighbours));
   const RuleResult tested = run("F051", kNeighbours, z3.get());
@@ -180,10 +182,12 @@ TEST(Prove, DecidesSingleAccesses) {
   EXPECT_EQ(within.verdict, Verdict::survived);
   EXPECT_EQ(inside(within), 1u) << within.basis;
   EXPECT_THAT(within.basis, HasSubstr("; Z3 proved 1 access"));
+  EXPECT_EQ(inside(run("F054", in_shared(4095), z3.get(), 1)), 0u);
   EXPECT_TRUE(open("F054", in_shared(4096)));
   // A buffer of 3,328 bytes: 12 times 64 words and a block's 64.
   EXPECT_TRUE(open("F070", in_buffer(64)));
   EXPECT_EQ(run("F070", in_buffer(64), z3.get()).verdict, Verdict::survived);
+  EXPECT_EQ(run("F070", in_buffer(64), z3.get(), 1).verdict, Verdict::undecided);
   EXPECT_TRUE(open("F070", in_buffer(65)));
 
   const std::tuple<std::string_view, std::string, Severity> refuted[] = {{"F051", kEvenAlike, Severity::critical},
