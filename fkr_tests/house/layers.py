@@ -43,6 +43,7 @@ ALLOWED = {
     "kernels/entropy": "kernels",
     "kernels/lz77": "kernels kernels/entropy kernels/lz4",
     "kernels/bwt": "kernels kernels/entropy",
+    "kernels/deflate": "kernels kernels/entropy kernels/lz4",
     "kernels/typed": "kernels kernels/entropy kernels/lz4",
     "kernels/zstd": "kernels kernels/entropy kernels/lz4",
     "kernels/probes": "support",
