@@ -102,24 +102,30 @@ struct Coder {
 
 }  // namespace
 
-std::array<uint8_t, kSymbols> code_lengths(const std::array<uint32_t, kSymbols>& counts, uint32_t max_bits) {
-  std::array<uint8_t, kSymbols> lengths{};
-  std::vector<uint8_t> order;
-  for (uint32_t s = 0; s < kSymbols; ++s) {
-    if (counts[s] != 0) order.push_back(static_cast<uint8_t>(s));
+std::vector<uint8_t> code_lengths_of(std::span<const uint32_t> counts, uint32_t max_bits) {
+  std::vector<uint8_t> lengths(counts.size());
+  std::vector<uint16_t> order;
+  for (uint32_t s = 0; s < counts.size(); ++s) {
+    if (counts[s] != 0) order.push_back(static_cast<uint16_t>(s));
   }
   if (order.size() < 2) {
-    for (const uint8_t s : order) lengths[s] = 1;
+    for (const uint16_t s : order) lengths[s] = 1;
     return lengths;
   }
-  std::stable_sort(order.begin(), order.end(), [&](uint8_t a, uint8_t b) { return counts[a] < counts[b]; });
+  std::stable_sort(order.begin(), order.end(), [&](uint16_t a, uint16_t b) { return counts[a] < counts[b]; });
   std::vector<uint32_t> weights;
-  for (const uint8_t s : order) weights.push_back(counts[s]);
+  for (const uint16_t s : order) weights.push_back(counts[s]);
   const LengthCounts count_of_length = limited_lengths(weights, max_bits);
   auto next = order.begin();
   for (uint32_t length = kMaxCodeBits; length != 0; --length) {
     for (uint32_t i = 0; i < count_of_length[length]; ++i) lengths[*next++] = static_cast<uint8_t>(length);
   }
+  return lengths;
+}
+
+std::array<uint8_t, kSymbols> code_lengths(const std::array<uint32_t, kSymbols>& counts, uint32_t max_bits) {
+  std::array<uint8_t, kSymbols> lengths{};
+  std::ranges::copy(code_lengths_of(counts, max_bits), lengths.begin());
   return lengths;
 }
 

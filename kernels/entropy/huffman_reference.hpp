@@ -3,6 +3,7 @@
 
 #include <array>
 #include <span>
+#include <vector>
 
 #include "kernels/entropy/frequencies_reference.hpp"
 #include "kernels/entropy/lane_bits_reference.hpp"
@@ -18,6 +19,8 @@ namespace ptxkit::kernels {
 // order of the counts.
 std::array<uint8_t, kSymbols> code_lengths(const std::array<uint32_t, kSymbols>& counts,
                                            uint32_t max_bits = kMaxCodeBits);
+// The same for any number of symbols.
+std::vector<uint8_t> code_lengths_of(std::span<const uint32_t> counts, uint32_t max_bits);
 
 // The canonical code of each symbol, in the lowest bits; 0 for symbols without a code.
 std::array<uint16_t, kSymbols> canonical_codes(const std::array<uint8_t, kSymbols>& lengths);

@@ -125,9 +125,10 @@ class SequenceWriter {
 
 // An item, and the limits for matches in it.
 struct Item {
-  explicit Item(std::span<const uint8_t> src)
+  explicit Item(std::span<const uint8_t> src, uint32_t farthest = kMaxOffset)
       : bytes(src.data()),
         size(static_cast<uint32_t>(src.size())),
+        max_offset(farthest),
         start_end(size < kLastMatchStart ? 0 : size - kLastMatchStart + 1),
         match_end(size - std::min(size, kLastLiterals)) {}
 
@@ -136,11 +137,13 @@ struct Item {
     return position > 0 && load_word(bytes + position) == load_word(bytes + position - 1);
   }
   uint32_t score(uint32_t position, uint32_t candidate) const {
-    return candidate < position ? score_match(bytes, position, candidate) : 0;
+    const bool is_near = candidate < position && position - candidate <= max_offset;
+    return is_near ? score_match(bytes, position, candidate) : 0;
   }
 
   const uint8_t* bytes;
   uint32_t size;
+  uint32_t max_offset;
   uint32_t start_end;  // no match starts at or after this position
   uint32_t match_end;  // no match extends past this position
 };
@@ -375,9 +378,10 @@ CompressedItem lz4_compress_reference(std::span<const uint8_t> src, std::span<ui
   return {PageFlag::incompressible, static_cast<uint32_t>(src.size())};
 }
 
-std::vector<Lz4Sequence> lz4_parse_reference(std::span<const uint8_t> src, const Lz4CompressVariant& variant) {
+std::vector<Lz4Sequence> lz4_parse_reference(std::span<const uint8_t> src, const Lz4CompressVariant& variant,
+                                             uint32_t max_offset) {
   SequenceWriter writer(src);
-  compress_chunk(Item(src), variant, writer);
+  compress_chunk(Item(src, max_offset), variant, writer);
   return std::move(writer).sequences();
 }
 

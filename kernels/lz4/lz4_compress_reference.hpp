@@ -27,7 +27,9 @@ struct Lz4Sequence {
 };
 
 // The sequences of which `variant`, kChunkVariant or kHighVariant, makes the block of `src`, at most kMaxChunkBytes.
-// Literals behind the last match are in no sequence. It parses zeros and incompressible bytes like others.
-std::vector<Lz4Sequence> lz4_parse_reference(std::span<const uint8_t> src, const Lz4CompressVariant& variant);
+// Literals behind the last match are in no sequence. It parses zeros and incompressible bytes like others. Candidates
+// farther back than `max_offset` are none, as in the parses for formats with a smaller window.
+std::vector<Lz4Sequence> lz4_parse_reference(std::span<const uint8_t> src, const Lz4CompressVariant& variant,
+                                             uint32_t max_offset = kMaxOffset);
 
 }  // namespace ptxkit::kernels
