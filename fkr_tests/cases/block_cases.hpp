@@ -1,6 +1,7 @@
 // Test cases of the block codecs as kernels, for every machine: bytes and verdicts must equal those of the CPU's code.
 #pragma once
 
+#include <algorithm>
 #include <random>
 #include <vector>
 
@@ -12,6 +13,7 @@
 #include "runtime/codec/blocks/block_codec.hpp"
 #include "runtime/codec/blocks/block_coder.hpp"
 #include "runtime/codec/format/codecs.hpp"
+#include "runtime/codec/format/zstd_frame.hpp"
 
 namespace ptxkit::testing {
 
@@ -53,6 +55,38 @@ inline void expect_declared_blocks(codec::BlockCoder& kernels, const format::Ptz
     if (!format::row_of(codec).has_match_search()) continue;
     expect_blocks_as_on_the_cpu(kernels, codec, std::vector<Bytes>(3, matchable_bytes(size, 1)),
                                 codec::MatchSearch::tables);
+  }
+  expect_regions_as_declared(launches, major, minor);
+}
+
+// The same for ranges and frames of Zstandard. `cpu` decodes what the kernels encode.
+inline void expect_declared_zstd(codec::BlockCoder& kernels, codec::BlockCoder& cpu,
+                                 std::vector<RecordedLaunch>& launches, uint32_t major, uint32_t minor,
+                                 const std::vector<size_t>& sizes) {
+  launches.clear();
+  for (const size_t size : sizes) {
+    for (const int level : {1, 2}) {
+      SCOPED_TRACE(size);
+      const std::vector<Bytes> raws = {matchable_bytes(size, 1), random_bytes(size / 2, 1), Bytes(size / 3, 0)};
+      std::vector<codec::BlockToEncode> ranges;
+      for (const Bytes& raw : raws) ranges.push_back({raw});
+      ASSERT_TRUE(kernels.encode(codec::ZstdCoding{level}, ranges));
+      std::vector<Bytes> frames, rooms;
+      for (size_t i = 0; i < raws.size(); ++i) {
+        Bytes& frame = frames.emplace_back();
+        format::append_zstd_header(20, raws[i].size(), false, frame);
+        format::mark_last_zstd_block(ranges[i].coded);
+        frame.insert(frame.end(), ranges[i].coded.begin(), ranges[i].coded.end());
+        rooms.emplace_back(raws[i].size());
+      }
+      for (codec::BlockCoder* coder : {&kernels, &cpu}) {
+        std::vector<codec::BlockToDecode> blocks;
+        for (size_t i = 0; i < raws.size(); ++i) blocks.push_back({frames[i], rooms[i]});
+        ASSERT_TRUE(coder->decode(codec::ZstdCoding(), blocks));
+        for (size_t i = 0; i < raws.size(); ++i) EXPECT_TRUE(blocks[i].good && rooms[i] == raws[i]) << i;
+        for (Bytes& room : rooms) std::fill(room.begin(), room.end(), uint8_t{0});
+      }
+    }
   }
   expect_regions_as_declared(launches, major, minor);
 }

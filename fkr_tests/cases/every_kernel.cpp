@@ -368,7 +368,7 @@ void zstd_decoders(EveryKernel& every) {
       return found.contains(name) ? KernelArgument::input(found.at(name)) : room();
     };
     const auto after = every.run(
-        kernel, grid, {2 * raw.size(), 2},
+        kernel, grid, {2 * raw.size(), 2, 2 * frame.size()},
         {KernelArgument::addresses({frame, frame}), double_words({frame.size(), frame.size()}),
          KernelArgument::addresses({Bytes(raw.size()), Bytes(raw.size())}), double_words({raw.size(), raw.size()}),
          room(), room(), before("literals"), before("sequences"), before("block_counts"), before("blocks"),

@@ -102,8 +102,7 @@ EDIT
   # What is not there is refused.
   expect 2 "$pack" --codec zstd -B4 input; says "-B and --reproducible are for lz4, not for zstd"
   expect 2 "$pack" --codec zstd --reproducible input; says "not for zstd"
-  expect 2 "$pack" --codec zstd --backend emulator input; says "--backend emulator has no zstd"
-  expect 1 "$pack" --backend emulator -t a.zst; says "the backend emulator has no zstd"
+  expect 2 "$pack" --codec zstd -3 --backend emulator input; says "--backend emulator has no zstd -3"
   expect 2 "$pack" --codec zstd -b input; says "-b measures LZ4 and not zstd"
   expect 2 "$pack" --codec zstd -1 -3 input; says "-3 and -1 or -2 exclude each other"
   expect 2 "$pack" --seekable input; says "--seekable is for --codec zstd"
@@ -113,8 +112,18 @@ EDIT
   expect 2 "$pack" --auto --seekable input; says "are for a codec that --codec names"
   expect 1 "$pack" --codec zstd -t input; says "input, frame 0, byte 0: not a Zstandard frame: expected the magic number 0xfd2fb528"
   expect 0 "$pack" --list-codecs; prints "zstd           .zst"
-  expect 0 "$pack" --codec zstd --policy gpu -c input; says "using the CPU: there are no kernels for zstd"
-  expect 0 "$pack" --codec zstd --policy gpu -qc input; silent
+  expect 0 "$pack" --codec zstd -3 --policy gpu -c input; says "using the CPU: there are no kernels for zstd -3"
+  expect 0 "$pack" --codec zstd -3 --policy gpu -qc input; silent
+  # The kernels, on the emulator: files that zstd reads, and files that zstd has written.
+  head -c 700000 input >part
+  for level in 1 2; do
+    expect 0 "$pack" --codec zstd -$level --backend emulator -f part -o part.zst
+    expect 0 "$pack" -d part.zst -c; same out part
+    command -v zstd >/dev/null && { zstd -dqc part.zst | cmp - part || fail "zstd reads what kernels wrote at -$level"; }
+  done
+  expect 0 "$pack" --codec zstd --seekable -f part -o part.zst
+  expect 0 "$pack" --backend emulator -d part.zst -c; same out part
+  expect 0 "$pack" -vv --backend emulator -t part.zst; says "PTX emulator"
 }
 
 section_zstd_corrupt() {

@@ -32,7 +32,7 @@ ByteVector frame(std::mt19937& random) {
     return file;
   }
   static codec::Executor executor(1);
-  static codec::ZstdCoder coder(executor);
+  static codec::CpuBlocks coder(executor);
   format::MemorySource source(raw, "raw");
   format::MemorySink sink;
   codec::ZstdCompressOptions options{.level = static_cast<int>(1 + random() % 3), .has_checksum = has_checksum};

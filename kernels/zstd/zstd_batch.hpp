@@ -29,8 +29,10 @@ dsl::KernelDefinition define_zstd_batch_kernel(dsl::KernelSpec spec, const Body&
   using namespace dsl;
   constexpr u32 kBlock = kZstdBlockBytes;
   spec.cost.buffers = {{"inputs", 8},
+                       {"inputs[]", N / kStrideUnitBytes * kStrideUnitBytes},
                        {"input_bytes", 8},
                        {"outputs", 8},
+                       {"outputs[]", N + N / kBlock * 3 + 17},
                        {"output_bytes", 8},
                        {"statuses", 4},
                        {"blocks", N / kBlock * 8},

@@ -33,8 +33,10 @@ dsl::KernelDefinition define_zstd_decode_kernel(dsl::KernelSpec spec, const Body
   using namespace dsl;
   constexpr u32 kBlock = kZstdBlockBytes;
   spec.cost.buffers = {{"inputs", 8},
+                       {"inputs[]", M},
                        {"input_bytes", 8},
                        {"outputs", 8},
+                       {"outputs[]", N},
                        {"output_capacities", 8},
                        {"output_bytes", 8},
                        {"statuses", 4},

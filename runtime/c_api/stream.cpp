@@ -5,6 +5,7 @@
 #include <cstring>
 #include <optional>
 #include <stop_token>
+#include <utility>
 
 #include <fcntl.h>
 #include <fmt/format.h>
@@ -15,6 +16,8 @@
 #include "runtime/c_api/context.hpp"
 #include "runtime/c_api/ptxkit.h"
 #include "runtime/c_api/status.hpp"
+#include "runtime/codec/blocks/block_coder.hpp"
+#include "runtime/codec/cpu/cpu_blocks.hpp"
 #include "runtime/codec/cpu/deflate_coder.hpp"
 #include "runtime/codec/cpu/zstd_coder.hpp"
 #include "runtime/codec/format/byte_stream.hpp"
@@ -173,8 +176,15 @@ Result<codec::StreamTotals> compress_standard(library::Engine& engine, const ptx
   codec::Executor& executor = engine.executor();
   const auto content_bytes = options.content_bytes != 0 ? std::optional(options.content_bytes) : std::nullopt;
   if (coding.kind == Coding::Kind::zstd) {
-    codec::ZstdCoder coder(executor);
-    return codec::compress_zstd(source, sink, executor, coder,
+    // Where the context takes whatever is faster, libzstd does it, whose files are smaller.
+    codec::CpuBlocks on_cpu(executor);
+    std::optional<library::Engine::BorrowedCoder> borrowed;
+    if (engine.prefers_device() && codec::has_kernels(codec::ZstdCoding{coding.level})) {
+      auto coder = engine.block_coder();
+      if (!coder) return tl::unexpected(coder.error());
+      borrowed.emplace(std::move(*coder));
+    }
+    return codec::compress_zstd(source, sink, executor, borrowed ? **borrowed : on_cpu,
                                 {.level = coding.level,
                                  .content_bytes = content_bytes,
                                  .has_checksum = (options.flags & PTXKIT_NO_CONTENT_CHECKSUM) == 0,
@@ -247,8 +257,11 @@ Answer<codec::StreamTotals> decompress(ptxkit_context& context, const ptxkit_str
   const format::FileFormat format = format::format_of_bytes(*first).value_or(other);
   if (format == format::FileFormat::zstd) {
     codec::ZstdCoder coder(engine.executor());
-    totals = codec::decompress_zstd(peeked, sink, engine.executor(), coder,
-                                    {.progress = call.progress(), .limits = call.limits()});
+    auto frame_coder = engine.block_coder();
+    if (!frame_coder) return refuse(PTXKIT_DEVICE, frame_coder.error());
+    totals =
+        codec::decompress_zstd(peeked, sink, engine.executor(), coder,
+                               {.frame_coder = &**frame_coder, .progress = call.progress(), .limits = call.limits()});
   } else if (format == format::FileFormat::gzip) {
     codec::DeflateCoder coder(engine.executor());
     totals = codec::decompress_gzip(peeked, sink, engine.executor(), coder,

@@ -211,14 +211,14 @@ tl::unexpected<Error> no_such_backend(const std::string& name) {
 bool settle_use_of_gpu(BackendRequest& request, unsigned cpu_threads, const GpuWork& work) {
   if (request.name == "cuda") return true;
   if (request.name != "auto") return false;
-  if (!work.may_be_lz4 && !work.may_be_ptz) request.policy = Policy::cpu;
+  if (!work.may_be_lz4 && !work.may_be_blocks) request.policy = Policy::cpu;
   if (request.policy == Policy::automatic) {
     const auto kept = kept_rates(request, cpu_threads);
     const bool is_lz4_faster = work.may_be_lz4 && kept && kept->prefers_gpu(request.work, request.raw_bytes);
-    const bool is_ptz_faster = work.may_be_ptz && request.raw_bytes &&
-                               may_be_worth_a_device(load_block_rates(block_rates_path(request.calibration_path)),
-                                                     cpu_threads, *request.raw_bytes);
-    if (!is_lz4_faster && !is_ptz_faster) request.policy = Policy::cpu;
+    const bool are_blocks_faster = work.may_be_blocks && request.raw_bytes &&
+                                   may_be_worth_a_device(load_block_rates(block_rates_path(request.calibration_path)),
+                                                         cpu_threads, *request.raw_bytes);
+    if (!is_lz4_faster && !are_blocks_faster) request.policy = Policy::cpu;
   }
   return request.policy != Policy::cpu && driver::Driver::is_installed(request.cuda_library);
 }

@@ -54,7 +54,7 @@ struct BackendRequest {
 
 // The formats of a program's inputs or outputs that have kernels, as far as it knows.
 struct GpuWork {
-  bool may_be_lz4, may_be_ptz;
+  bool may_be_lz4, may_be_blocks;
 };
 // Whether select_backend or select_block_coder will open a driver, for programs that must know it before they have
 // threads. `cpu_threads`: of the executor. Where no rates are for the GPU, Policy::automatic becomes Policy::cpu.
@@ -70,7 +70,7 @@ Result<void> measure_rates(const BackendRequest& request, Executor& executor);
 // `executor` must outlive the backend.
 Result<std::unique_ptr<Backend>> select_backend(const BackendRequest& request, Executor& executor);
 
-// The same for the blocks of `.ptz`. `executor` must outlive the coder.
+// The same for blocks, of `.ptz` and of Zstandard. `executor` must outlive the coder.
 Result<std::unique_ptr<BlockCoder>> select_block_coder(const BackendRequest& request, Executor& executor);
 
 }  // namespace ptxkit::codec

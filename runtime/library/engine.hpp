@@ -18,6 +18,8 @@ class Engine {
 
   codec::Executor& executor() { return executor_; }
   codec::Backend& backend() { return *backend_; }
+  // Whether a GPU was asked for, alone or beside the CPU.
+  bool prefers_device() const { return settings_.where == Where::gpu || settings_.where == Where::both; }
 
   // A coder of blocks for one stream at a time. It is kept for the next stream, because starting a GPU is slow.
   class BorrowedCoder {

@@ -2,6 +2,7 @@
 // (runtime/codec/stream/stream.hpp).
 #include <algorithm>
 #include <cstdio>
+#include <map>
 #include <memory>
 #include <optional>
 #include <stop_token>
@@ -71,10 +72,6 @@ uint64_t stream_bytes(const Options& options, bool may_use_device) {
   }
   return may_use_device ? data_bytes(options) / 2 : data_bytes(options);
 }
-
-// The levels -1, -2 and -3 in the numbers of libzstd and libdeflate.
-int zstd_level(const Options& options) { return options.fast ? 1 : options.high_ratio ? 3 : 2; }
-int gzip_level(const Options& options) { return options.fast ? 1 : options.high_ratio ? 9 : 6; }
 
 class Packer {
  public:
@@ -265,35 +262,44 @@ class Packer {
     return {};
   }
 
-  // Selects the backend for files of a format and the memory budget of their streams, once for each.
+  // Selects the coders for files of a format and the memory budget of their streams, once for each.
   Result<void> select_for(FileFormat format) {
-    const bool is_ptz = format == FileFormat::ptz, is_lz4 = format == FileFormat::lz4;
-    std::optional<scheduler::Ledger>& memory = is_ptz ? memory_of_blocks_ : is_lz4 ? memory_of_lz4_ : memory_of_cpu_;
-    if (!memory) {
-      auto selected = is_ptz   ? select_into(blocks_, codec::select_block_coder)
-                      : is_lz4 ? select_into(lz4_, codec::select_backend)
-                               : select_cpu_coders(format);
+    auto memory = memory_of_.find(format);
+    if (memory == memory_of_.end()) {
+      auto selected = select_coders(format);
       is_without_backend_ = !selected;
       if (!selected) return selected;
-      const bool may_use_device = is_ptz ? blocks_->may_use_device() : is_lz4 && lz4_->name() == "cuda";
-      memory.emplace("memory", stream_bytes(options_, may_use_device));
+      const bool may_use_device = format == FileFormat::lz4    ? lz4_->name() == "cuda"
+                                  : format == FileFormat::gzip ? false
+                                                               : blocks_->may_use_device();
+      memory = memory_of_.try_emplace(format, "memory", stream_bytes(options_, may_use_device)).first;
     }
-    memory_ = &*memory;
+    memory_ = &memory->second;
     return {};
   }
-  Result<void> select_cpu_coders(FileFormat format) {
-    const std::string_view name = row_of(format).name;
-    if (options_.backend != "auto" && options_.backend != "cpu")
-      return fail(fmt::format("the backend {} has no {}", options_.backend, name), {}, "leave --backend away");
-    if (options_.policy == codec::Policy::gpu || options_.policy == codec::Policy::mixed)
-      request_.notice(fmt::format("using the CPU: there are no kernels for {}", name), true);
-    if (!zstd_) zstd_.emplace(executor_);
-    if (!deflate_) deflate_.emplace(executor_);
-    return {};
+  Result<void> select_coders(FileFormat format) {
+    codec::BackendRequest request = request_;
+    if (!has_kernels(options_, format)) {
+      const std::string_view name = row_of(format).name;
+      if (options_.backend != "auto" && options_.backend != "cpu")
+        return fail(fmt::format("the backend {} has no {}", options_.backend, name), {}, "leave --backend away");
+      if (options_.policy == codec::Policy::gpu || options_.policy == codec::Policy::mixed)
+        request_.notice(
+            fmt::format("using the CPU: there are no kernels for {}{}", name, format == FileFormat::zstd ? " -3" : ""),
+            true);
+    }
+    if (request.name == "auto" && !may_use_gpu(options_, format)) request.policy = codec::Policy::cpu;
+    if (format == FileFormat::lz4) return select_into(lz4_, request, codec::select_backend);
+    if (format == FileFormat::gzip) {
+      deflate_.emplace(executor_);
+      return {};
+    }
+    if (format == FileFormat::zstd) zstd_.emplace(executor_);
+    return blocks_ != nullptr ? Result<void>() : select_into(blocks_, request, codec::select_block_coder);
   }
   template <class T, class Select>
-  Result<void> select_into(std::unique_ptr<T>& into, Select select) {
-    auto selected = select(request_, executor_);
+  Result<void> select_into(std::unique_ptr<T>& into, const codec::BackendRequest& request, Select select) {
+    auto selected = select(request, executor_);
     if (!selected) return tl::unexpected(selected.error());
     into = std::move(*selected);
     return {};
@@ -311,8 +317,9 @@ class Packer {
     const codec::StreamLimits limits = stream_limits(std::move(stop));
     if (format_ == FileFormat::zstd) {
       if (options_.mode != Mode::compress)
-        return codec::decompress_zstd(source, sink, executor_, *zstd_, {.progress = progress, .limits = limits});
-      return codec::compress_zstd(source, sink, executor_, *zstd_,
+        return codec::decompress_zstd(source, sink, executor_, *zstd_,
+                                      {.frame_coder = &*blocks_, .progress = progress, .limits = limits});
+      return codec::compress_zstd(source, sink, executor_, *blocks_,
                                   {.level = zstd_level(options_),
                                    .content_bytes = options_.content_size ? input.size_bytes() : std::nullopt,
                                    .has_checksum = options_.content_checksum,
@@ -392,7 +399,7 @@ class Packer {
   std::unique_ptr<codec::BlockCoder> blocks_;
   std::optional<codec::ZstdCoder> zstd_;
   std::optional<codec::DeflateCoder> deflate_;
-  std::optional<scheduler::Ledger> memory_of_lz4_, memory_of_blocks_, memory_of_cpu_;
+  std::map<FileFormat, scheduler::Ledger> memory_of_;
   bool is_without_backend_ = false;
   // Of the current file:
   FileFormat format_;

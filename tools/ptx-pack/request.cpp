@@ -6,9 +6,13 @@
 #include <unistd.h>
 
 #include "kernels/images.hpp"
+#include "runtime/codec/blocks/block_coder.hpp"
 #include "runtime/codec/threads/executor.hpp"
 
 namespace ptxkit::pack {
+
+using format::FileFormat;
+
 namespace {
 
 // What LZ4 files hold is not known before they are read; this is a usual ratio.
@@ -42,17 +46,34 @@ unsigned thread_count(const Options& options) {
   return options.thread_count != 0 ? options.thread_count : static_cast<unsigned>(codec::usable_cores().size());
 }
 
+int zstd_level(const Options& options) { return options.fast ? 1 : options.high_ratio ? 3 : 2; }
+int gzip_level(const Options& options) { return options.fast ? 1 : options.high_ratio ? 9 : 6; }
+
+bool has_kernels(const Options& options, FileFormat format) {
+  if (format == FileFormat::zstd)
+    return options.mode != Mode::compress || codec::has_kernels(codec::ZstdCoding{zstd_level(options)});
+  return format == FileFormat::lz4 || format == FileFormat::ptz;
+}
+
+bool may_use_gpu(const Options& options, FileFormat format) {
+  if (options.backend == "cpu" || options.policy == codec::Policy::cpu || !has_kernels(options, format)) return false;
+  const bool is_chosen = options.backend == "auto" && options.policy == codec::Policy::automatic;
+  return !is_chosen || format != FileFormat::zstd || options.mode != Mode::compress;
+}
+
 codec::GpuWork gpu_work(const Options& options, const std::vector<std::string>& inputs) {
   if (options.chooses != Chooses::named) return {true, true};
-  using format::FileFormat;
-  if (options.mode == Mode::compress || options.format != FileFormat::lz4)
-    return {options.format == FileFormat::lz4, options.format == FileFormat::ptz};
-  const auto any_is = [&](FileFormat wanted) {
-    return std::ranges::any_of(inputs, [&](const std::string& name) {
-      return format::format_of_name(name).value_or(FileFormat::lz4) == wanted;
-    });
+  std::vector<FileFormat> formats;
+  if (options.mode == Mode::compress || options.format != FileFormat::lz4) {
+    formats = {options.format};
+  } else {
+    for (const std::string& name : inputs) formats.push_back(format::format_of_name(name).value_or(FileFormat::lz4));
+  }
+  const auto any = [&](bool is_lz4) {
+    return std::ranges::any_of(
+        formats, [&](FileFormat each) { return (each == FileFormat::lz4) == is_lz4 && may_use_gpu(options, each); });
   };
-  return {any_is(FileFormat::lz4), any_is(FileFormat::ptz)};
+  return {.may_be_lz4 = any(true), .may_be_blocks = any(false)};
 }
 
 codec::BackendRequest request_of(const Options& options, const std::vector<std::string>& inputs) {

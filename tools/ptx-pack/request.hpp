@@ -18,6 +18,15 @@ uint64_t data_bytes(const Options& options);
 
 unsigned thread_count(const Options& options);
 
+// The levels -1, -2 and -3 in the numbers of libzstd and libdeflate.
+int zstd_level(const Options& options);
+int gzip_level(const Options& options);
+
+// Whether there are kernels for files of this format, as the options have them coded. By itself, --policy auto has
+// Zstandard compressed by libzstd, because its files are smaller.
+bool has_kernels(const Options& options, format::FileFormat format);
+bool may_use_gpu(const Options& options, format::FileFormat format);
+
 // By the names of what is read: what a file holds is known when it is opened.
 codec::GpuWork gpu_work(const Options& options, const std::vector<std::string>& inputs);
 

@@ -1,10 +1,12 @@
-// The interface of the coders of `.ptz` blocks: the CPU, kernels on devices, or both. All coders give the same bytes,
-// so a stream may change from one to another between two blocks.
+// The interface of the coders of blocks: the CPU, kernels on devices, or both. A block is one of `.ptz`, or what a
+// standard format codes apart: a range of a Zstandard frame. All coders give the same bytes of `.ptz`, and bytes that
+// every reader takes of a standard format, so a stream may change from one to another between two blocks.
 #pragma once
 
 #include <algorithm>
 #include <span>
 #include <string>
+#include <variant>
 #include <vector>
 
 #include "runtime/codec/blocks/block_codec.hpp"
@@ -14,9 +16,22 @@
 
 namespace ptxkit::codec {
 
+// Zstandard. A block to encode is a range of a frame, and becomes whole blocks of Zstandard, none of them marked as the
+// last one, that do not look back beyond its begin; they may be longer than the range. A block to decode is a frame
+// that says the size of its content.
+struct ZstdCoding {
+  int level = 0;  // of libzstd; 0 for decoding
+
+  auto operator<=>(const ZstdCoding&) const = default;
+};
+// Kernels encode these levels, to larger blocks than libzstd's (docs/zstd.md).
+constexpr bool has_kernels(const ZstdCoding& coding) { return coding.level >= 0 && coding.level <= 2; }
+
+using BlockCoding = std::variant<format::PtzCoding, ZstdCoding>;
+
 struct BlockToEncode {
   format::Bytes raw;                // not empty
-  std::vector<uint8_t> coded = {};  // result; empty if the coded form would not be shorter
+  std::vector<uint8_t> coded = {};  // result; of `.ptz`, empty if the coded form would not be shorter
 };
 
 inline size_t largest_raw_bytes(std::span<const BlockToEncode> blocks) {
@@ -45,7 +60,7 @@ class BlockCoder {
   // For users: "cpu, 16 threads", "cuda, device 0, NVIDIA H200, …".
   virtual std::string description() const = 0;
   // The number of blocks of up to `raw_bytes` bytes that keeps the coder busy, for encoding and decoding.
-  virtual size_t batch_blocks(const format::PtzCoding& codec, size_t raw_bytes) = 0;
+  virtual size_t batch_blocks(const BlockCoding& codec, size_t raw_bytes) = 0;
   // The largest number of blocks that are coded at a time in host memory, each in encoding_bytes or decoding_bytes.
   // Blocks on a device do not count.
   virtual size_t blocks_in_host_memory() const = 0;
@@ -56,9 +71,9 @@ class BlockCoder {
   virtual bool is_starting_device() const { return false; }
 
   // An error means that the coder failed. A damaged block is not an error: decode() sets its `good` to false.
-  virtual Result<void> encode(const format::PtzCoding& codec, std::span<BlockToEncode> blocks,
+  virtual Result<void> encode(const BlockCoding& codec, std::span<BlockToEncode> blocks,
                               MatchSearch search = MatchSearch::chains) = 0;
-  virtual Result<void> decode(const format::PtzCoding& codec, std::span<BlockToDecode> blocks) = 0;
+  virtual Result<void> decode(const BlockCoding& codec, std::span<BlockToDecode> blocks) = 0;
 };
 
 }  // namespace ptxkit::codec

@@ -11,17 +11,29 @@ constexpr size_t kBlocksPerThread = 4;
 
 std::string CpuBlocks::description() const { return "cpu, " + plural(executor_.thread_count(), "thread"); }
 
-size_t CpuBlocks::batch_blocks(const format::PtzCoding&, size_t) { return kBlocksPerThread * executor_.thread_count(); }
+size_t CpuBlocks::batch_blocks(const BlockCoding&, size_t) { return kBlocksPerThread * executor_.thread_count(); }
 
-Result<void> CpuBlocks::encode(const format::PtzCoding& codec, std::span<BlockToEncode> blocks, MatchSearch search) {
+Result<void> CpuBlocks::encode(const BlockCoding& codec, std::span<BlockToEncode> blocks, MatchSearch search) {
+  if (const auto* zstd = std::get_if<ZstdCoding>(&codec)) return zstd_.encode(blocks, zstd->level);
+  const auto& ptz = std::get<format::PtzCoding>(codec);
   executor_.for_each(blocks.size(),
-                     [&](size_t i, unsigned) { blocks[i].coded = encode_block(codec, blocks[i].raw, search); });
+                     [&](size_t i, unsigned) { blocks[i].coded = encode_block(ptz, blocks[i].raw, search); });
   return {};
 }
 
-Result<void> CpuBlocks::decode(const format::PtzCoding& codec, std::span<BlockToDecode> blocks) {
+Result<void> CpuBlocks::decode(const BlockCoding& codec, std::span<BlockToDecode> blocks) {
+  if (std::holds_alternative<ZstdCoding>(codec)) {
+    std::vector<CoderItem> items;
+    for (const BlockToDecode& block : blocks) items.push_back({block.coded, block.raw});
+    zstd_.decompress(items);
+    for (size_t i = 0; i < items.size(); ++i) {
+      blocks[i].good = items[i].status == CoderItem::Status::ok && items[i].output_bytes == blocks[i].raw.size();
+    }
+    return {};
+  }
+  const auto& ptz = std::get<format::PtzCoding>(codec);
   executor_.for_each(blocks.size(),
-                     [&](size_t i, unsigned) { blocks[i].good = decode_block(codec, blocks[i].coded, blocks[i].raw); });
+                     [&](size_t i, unsigned) { blocks[i].good = decode_block(ptz, blocks[i].coded, blocks[i].raw); });
   return {};
 }
 

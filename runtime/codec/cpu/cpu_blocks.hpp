@@ -1,7 +1,8 @@
-// Codes blocks of `.ptz` on the threads of an executor.
+// Codes blocks on the threads of an executor; Zstandard by libzstd.
 #pragma once
 
 #include "runtime/codec/blocks/block_coder.hpp"
+#include "runtime/codec/cpu/zstd_coder.hpp"
 #include "runtime/codec/threads/executor.hpp"
 
 namespace ptxkit::codec {
@@ -9,17 +10,18 @@ namespace ptxkit::codec {
 class CpuBlocks final : public BlockCoder {
  public:
   // `executor` must outlive this.
-  explicit CpuBlocks(Executor& executor) : executor_(executor) {}
+  explicit CpuBlocks(Executor& executor) : executor_(executor), zstd_(executor) {}
 
   std::string description() const override;
-  size_t batch_blocks(const format::PtzCoding& codec, size_t raw_bytes) override;
+  size_t batch_blocks(const BlockCoding& codec, size_t raw_bytes) override;
   size_t blocks_in_host_memory() const override { return executor_.thread_count(); }
   bool may_use_device() const override { return false; }
-  Result<void> encode(const format::PtzCoding& codec, std::span<BlockToEncode> blocks, MatchSearch search) override;
-  Result<void> decode(const format::PtzCoding& codec, std::span<BlockToDecode> blocks) override;
+  Result<void> encode(const BlockCoding& codec, std::span<BlockToEncode> blocks, MatchSearch search) override;
+  Result<void> decode(const BlockCoding& codec, std::span<BlockToDecode> blocks) override;
 
  private:
   Executor& executor_;
+  ZstdCoder zstd_;
 };
 
 }  // namespace ptxkit::codec

@@ -141,6 +141,7 @@ struct ZstdCoder::Contexts {
   std::optional<FrameDecoder> stream;
 };
 
+std::string libzstd_name() { return std::string("libzstd ") + ZSTD_versionString(); }
 int least_zstd_level() { return ZSTD_minCLevel(); }
 int greatest_zstd_level() { return ZSTD_maxCLevel(); }
 int default_zstd_level() { return ZSTD_defaultCLevel(); }
@@ -162,7 +163,7 @@ ZstdCoder::ZstdCoder(Executor& executor) : executor_(executor), contexts_(std::m
 ZstdCoder::~ZstdCoder() = default;
 
 std::string ZstdCoder::description() const {
-  return "cpu, " + plural(executor_.thread_count(), "thread") + ", libzstd " + ZSTD_versionString();
+  return "cpu, " + plural(executor_.thread_count(), "thread") + ", " + libzstd_name();
 }
 
 void ZstdCoder::compress(std::span<CoderItem> items, int level, bool has_checksum) {
@@ -192,7 +193,7 @@ void ZstdCoder::decompress(std::span<CoderItem> items) {
   });
 }
 
-Result<void> ZstdCoder::encode(std::span<ZstdRange> ranges, int level) {
+Result<void> ZstdCoder::encode(std::span<BlockToEncode> ranges, int level) {
   std::atomic<size_t> failed{0};
   executor_.for_each(ranges.size(), [&](size_t i, unsigned) {
     const ContextPool<RangeEncoder>::Taken with(contexts_->encoders);
@@ -201,7 +202,7 @@ Result<void> ZstdCoder::encode(std::span<ZstdRange> ranges, int level) {
     if (ZSTD_isError(code)) {
       failed = code;
     } else {
-      ranges[i].blocks.assign(with->room.begin(), with->room.begin() + static_cast<ptrdiff_t>(code));
+      ranges[i].coded.assign(with->room.begin(), with->room.begin() + static_cast<ptrdiff_t>(code));
     }
   });
   if (failed == 0) return {};

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "runtime/codec/backend.hpp"
+#include "runtime/codec/blocks/block_coder.hpp"
 #include "runtime/codec/cpu/coder_item.hpp"
 #include "runtime/codec/format/byte_stream.hpp"
 #include "runtime/codec/format/zstd_frame.hpp"
@@ -16,6 +17,7 @@
 
 namespace ptxkit::codec {
 
+std::string libzstd_name();  // "libzstd 1.5.4"
 // libzstd's levels. ptx-pack's -1, -2 and -3 are 1, 2 and 3.
 int least_zstd_level();
 int greatest_zstd_level();
@@ -31,11 +33,6 @@ size_t zstd_item_bound(size_t raw_bytes);
 size_t zstd_range_bound(size_t raw_bytes);
 // What a thread needs in memory to code a range of `range_bytes`.
 size_t zstd_encoding_bytes(int level, size_t range_bytes);
-
-struct ZstdRange {
-  Bytes raw;                         // not empty
-  std::vector<uint8_t> blocks = {};  // result: whole blocks, none of them marked as the last one
-};
 
 // A whole frame, or blocks of one.
 struct ZstdPart {
@@ -63,9 +60,8 @@ class ZstdCoder {
   void compress(std::span<CoderItem> items, int level, bool has_checksum);
   void decompress(std::span<CoderItem> items);
 
-  // Codes each range without looking back beyond its begin: any number of them makes a frame. The bytes depend on level
-  // and content alone.
-  Result<void> encode(std::span<ZstdRange> ranges, int level);
+  // Codes ranges (ZstdCoding): any number of them makes a frame. The bytes depend on level and content alone.
+  Result<void> encode(std::span<BlockToEncode> ranges, int level);
   // Decodes parts that are whole frames, up to `at_a_time` in parallel.
   Result<void> decode_frames(std::span<ZstdPart* const> frames, unsigned at_a_time);
   // Decodes the next part of a frame, in order. A part that begins a frame drops what was left of the one before.

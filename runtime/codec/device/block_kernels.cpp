@@ -15,8 +15,6 @@
 namespace ptxkit::codec {
 namespace {
 
-using format::PtzCoding;
-
 // Processes blocks in groups of up to `most_blocks`, smaller ones if a queue would stay idle, and deals the groups to
 // the queues in turn.
 template <class Block>
@@ -56,25 +54,27 @@ void discard_result(BlockToDecode& block) { block.good = false; }
 
 }  // namespace
 
-std::unique_ptr<BlockPipeline> make_block_pipeline(Machine& machine, Executor& executor, const PtzCoding& codec) {
-  switch (format::row_of(codec).model) {
+std::unique_ptr<BlockPipeline> make_block_pipeline(Machine& machine, Executor& executor, const BlockCoding& codec) {
+  if (const auto* zstd = std::get_if<ZstdCoding>(&codec)) return make_zstd_pipeline(machine, executor, *zstd);
+  const auto& ptz = std::get<format::PtzCoding>(codec);
+  switch (format::row_of(ptz).model) {
     case format::PtzModel::lz77:
-      return make_lz_pipeline(machine, executor, codec);
+      return make_lz_pipeline(machine, executor, ptz);
     case format::PtzModel::bwt:
       return make_bbw_pipeline(machine, executor);
     case format::PtzModel::planes:
-      return make_typed_pipeline(machine, executor, codec);
+      return make_typed_pipeline(machine, executor, ptz);
   }
   PTXKIT_CHECK(false, "a row of codecs.def has another model");
 }
 
-BlockPipeline& BlockKernels::Device::pipeline(const PtzCoding& codec) {
+BlockPipeline& BlockKernels::Device::pipeline(const BlockCoding& codec) {
   auto& made = pipelines[codec];
   if (!made) made = make_block_pipeline(*machine, executor, codec);
   return *made;
 }
 
-size_t BlockKernels::Device::batch_blocks(const PtzCoding& codec, size_t raw_bytes) {
+size_t BlockKernels::Device::batch_blocks(const BlockCoding& codec, size_t raw_bytes) {
   BlockPipeline& way = pipeline(codec);
   const size_t at_once = std::max(way.encoded_at_once(raw_bytes), way.decoded_at_once(raw_bytes));
   return std::max<size_t>(2, at_once) * machine->queue_count();
@@ -96,7 +96,7 @@ std::string BlockKernels::description() const {
   return all;
 }
 
-size_t BlockKernels::batch_blocks(const PtzCoding& codec, size_t raw_bytes) {
+size_t BlockKernels::batch_blocks(const BlockCoding& codec, size_t raw_bytes) {
   size_t count = 0;
   for (Device& device : devices_) count += device.batch_blocks(codec, raw_bytes);
   return count;
@@ -111,7 +111,7 @@ void BlockKernels::failed(Device& device, Error error) {
 }
 
 template <class Block, class Work>
-Result<void> BlockKernels::on_devices(const PtzCoding& codec, std::span<Block> blocks, size_t raw_bytes,
+Result<void> BlockKernels::on_devices(const BlockCoding& codec, std::span<Block> blocks, size_t raw_bytes,
                                       const Work& work) {
   std::mutex mutex;
   std::condition_variable changed;
@@ -157,7 +157,7 @@ Result<void> BlockKernels::on_devices(const PtzCoding& codec, std::span<Block> b
   return tl::unexpected(*lost->error);
 }
 
-Result<void> BlockKernels::encode(const PtzCoding& codec, std::span<BlockToEncode> blocks, MatchSearch search) {
+Result<void> BlockKernels::encode(const BlockCoding& codec, std::span<BlockToEncode> blocks, MatchSearch search) {
   const size_t raw_bytes = largest_raw_bytes(blocks);
   return on_devices(codec, blocks, raw_bytes, [&](Device& device, std::span<BlockToEncode> part) {
     BlockPipeline& way = device.pipeline(codec);
@@ -165,7 +165,7 @@ Result<void> BlockKernels::encode(const PtzCoding& codec, std::span<BlockToEncod
   });
 }
 
-Result<void> BlockKernels::decode(const PtzCoding& codec, std::span<BlockToDecode> blocks) {
+Result<void> BlockKernels::decode(const BlockCoding& codec, std::span<BlockToDecode> blocks) {
   const size_t block_bytes = largest_bytes(blocks);
   return on_devices(codec, blocks, block_bytes, [&](Device& device, std::span<BlockToDecode> part) {
     BlockPipeline& way = device.pipeline(codec);

@@ -33,28 +33,28 @@ class BlockKernels final : public BlockCoder {
 
   std::string description() const override;
   // Keeps every queue of every machine busy.
-  size_t batch_blocks(const format::PtzCoding& codec, size_t raw_bytes) override;
+  size_t batch_blocks(const BlockCoding& codec, size_t raw_bytes) override;
   size_t blocks_in_host_memory() const override { return 0; }
   bool may_use_device() const override { return true; }
-  Result<void> encode(const format::PtzCoding& codec, std::span<BlockToEncode> blocks,
+  Result<void> encode(const BlockCoding& codec, std::span<BlockToEncode> blocks,
                       MatchSearch search = MatchSearch::chains) override;
-  Result<void> decode(const format::PtzCoding& codec, std::span<BlockToDecode> blocks) override;
+  Result<void> decode(const BlockCoding& codec, std::span<BlockToDecode> blocks) override;
 
  private:
   struct Device {
-    BlockPipeline& pipeline(const format::PtzCoding& codec);
-    size_t batch_blocks(const format::PtzCoding& codec, size_t raw_bytes);
+    BlockPipeline& pipeline(const BlockCoding& codec);
+    size_t batch_blocks(const BlockCoding& codec, size_t raw_bytes);
 
     std::unique_ptr<Machine> machine;
     Executor& executor;
-    std::map<format::PtzCoding, std::unique_ptr<BlockPipeline>> pipelines = {};
+    std::map<BlockCoding, std::unique_ptr<BlockPipeline>> pipelines = {};
     std::optional<Error> error = {};  // of a device that has failed
   };
 
   // Calls work(device, part) -> Result<void> until all blocks are done; a part has as many blocks as the device takes
   // at a time.
   template <class Block, class Work>
-  Result<void> on_devices(const format::PtzCoding& codec, std::span<Block> blocks, size_t raw_bytes, const Work& work);
+  Result<void> on_devices(const BlockCoding& codec, std::span<Block> blocks, size_t raw_bytes, const Work& work);
 
   void failed(Device& device, Error error);
 

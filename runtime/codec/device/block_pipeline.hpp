@@ -41,10 +41,11 @@ std::unique_ptr<BlockPipeline> make_bbw_pipeline(Machine& machine, Executor& exe
 // Typed rANS.
 std::unique_ptr<BlockPipeline> make_typed_pipeline(Machine& machine, Executor& executor,
                                                    const format::PtzCoding& codec);
+// Zstandard. Encodes the levels that has_kernels() names.
+std::unique_ptr<BlockPipeline> make_zstd_pipeline(Machine& machine, Executor& executor, const ZstdCoding& coding);
 // LZ77, demultiplexing and an entropy coder: every other codec.
 std::unique_ptr<BlockPipeline> make_lz_pipeline(Machine& machine, Executor& executor, const format::PtzCoding& codec);
 // The one for `codec`.
-std::unique_ptr<BlockPipeline> make_block_pipeline(Machine& machine, Executor& executor,
-                                                   const format::PtzCoding& codec);
+std::unique_ptr<BlockPipeline> make_block_pipeline(Machine& machine, Executor& executor, const BlockCoding& codec);
 
 }  // namespace ptxkit::codec

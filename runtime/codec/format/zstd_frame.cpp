@@ -111,6 +111,17 @@ void mark_last_zstd_block(MutableBytes blocks) {
   blocks[at] |= 1;
 }
 
+bool unmark_last_zstd_block(MutableBytes blocks) {
+  for (size_t at = 0; blocks.size() - at >= kZstdBlockHeaderBytes;) {
+    const bool is_last = (blocks[at] & 1) != 0;
+    const size_t end = at + kZstdBlockHeaderBytes + read_block_header(Bytes(blocks).subspan(at)).payload_bytes();
+    if (is_last) blocks[at] &= 0xFE;
+    if (is_last || end > blocks.size()) return is_last && end == blocks.size();
+    at = end;
+  }
+  return false;
+}
+
 uint64_t count_zstd_blocks(Bytes blocks) {
   uint64_t count = 0;
   for (size_t at = 0; at < blocks.size(); ++count)

@@ -50,6 +50,9 @@ void append_zstd_header(unsigned window_bits, std::optional<uint64_t> content_by
 void append_zstd_end(std::vector<uint8_t>& out);
 // Marks the last of `blocks`, which are whole blocks in order, as the last one of its frame.
 void mark_last_zstd_block(MutableBytes blocks);
+// Takes the mark from the last of the blocks of a frame. False where `blocks` are not whole blocks of which the last
+// one alone has the mark.
+bool unmark_last_zstd_block(MutableBytes blocks);
 // How many blocks there are in `blocks`.
 uint64_t count_zstd_blocks(Bytes blocks);
 

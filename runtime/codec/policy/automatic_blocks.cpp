@@ -51,7 +51,7 @@ class AutomaticBlocks final : public BlockCoder {
     if (!is_ready_ || work_.has_failed()) return cpu_->description();
     return fmt::format("{}; {}", cpu_->description(), device_->description());
   }
-  size_t batch_blocks(const format::PtzCoding& codec, size_t raw_bytes) override {
+  size_t batch_blocks(const BlockCoding& codec, size_t raw_bytes) override {
     const size_t of_cpu = cpu_->batch_blocks(codec, raw_bytes);
     return is_known_as_slower(codec) ? of_cpu : std::max(of_cpu, how_.batch_bytes / raw_bytes);
   }
@@ -59,7 +59,7 @@ class AutomaticBlocks final : public BlockCoder {
   bool may_use_device() const override { return true; }
   bool is_starting_device() const override { return starter_ && !is_settled_; }
 
-  Result<void> encode(const format::PtzCoding& codec, std::span<BlockToEncode> blocks, MatchSearch search) override {
+  Result<void> encode(const BlockCoding& codec, std::span<BlockToEncode> blocks, MatchSearch search) override {
     size_t bytes = 0;
     for (const BlockToEncode& block : blocks) bytes += block.raw.size();
     const auto with = [=](BlockCoder& coder, std::span<BlockToEncode> part) {
@@ -68,7 +68,7 @@ class AutomaticBlocks final : public BlockCoder {
     return run(work_name(codec, search), codec, blocks, bytes, with,
                [&](size_t most_bytes) { return sample_of(blocks, most_bytes, with); });
   }
-  Result<void> decode(const format::PtzCoding& codec, std::span<BlockToDecode> blocks) override {
+  Result<void> decode(const BlockCoding& codec, std::span<BlockToDecode> blocks) override {
     size_t bytes = 0;
     for (const BlockToDecode& block : blocks) bytes += block.raw.size();
     const auto with = [=](BlockCoder& coder, std::span<BlockToDecode> part) { return coder.decode(codec, part); };
@@ -112,7 +112,7 @@ class AutomaticBlocks final : public BlockCoder {
   }
 
   template <class Block, class With, class MakeSample>
-  Result<void> run(const std::string& work, const format::PtzCoding& codec, std::span<Block> blocks, size_t bytes,
+  Result<void> run(const std::string& work, const BlockCoding& codec, std::span<Block> blocks, size_t bytes,
                    const With& with, const MakeSample& make_sample) {
     if (blocks.empty()) return {};
     const BlockSide side = side_for(work);
@@ -127,7 +127,7 @@ class AutomaticBlocks final : public BlockCoder {
   }
 
   template <class Block, class With>
-  Result<void> run_on(BlockSide side, const format::PtzCoding& codec, std::span<Block> blocks, const With& with) {
+  Result<void> run_on(BlockSide side, const BlockCoding& codec, std::span<Block> blocks, const With& with) {
     const auto on_cpu = [&](std::span<Block> part) { return with(*cpu_, part); };
     if (side == BlockSide::cpu) return on_cpu(blocks);
     return work_.run(
@@ -176,7 +176,7 @@ class AutomaticBlocks final : public BlockCoder {
   }
 
   // Whether every kept rate of the codec is against a device, so that no batch needs to be large.
-  bool is_known_as_slower(const format::PtzCoding& codec) const {
+  bool is_known_as_slower(const BlockCoding& codec) const {
     bool is_known = false, is_faster = false;
     for (const std::string& work :
          {work_name(codec, MatchSearch::chains), work_name(codec, MatchSearch::tables), work_name(codec)}) {

@@ -17,16 +17,23 @@ namespace {
 constexpr const char* kHeading = "ptxkit block rates 1";
 constexpr size_t kMostFileBytes = 64u << 10;
 
+// "lzr", "zstd", "zstd-1".
+std::string name_of(const BlockCoding& codec) {
+  if (const auto* ptz = std::get_if<format::PtzCoding>(&codec)) return format::name_of(*ptz);
+  const int level = std::get<ZstdCoding>(codec).level;
+  return level == 0 ? "zstd" : fmt::format("zstd-{}", level);
+}
+
 }  // namespace
 
 std::string_view name_of(BlockSide side) {
   return side == BlockSide::cpu ? "the CPU" : side == BlockSide::device ? "the GPU" : "both";
 }
 
-std::string work_name(const format::PtzCoding& codec, MatchSearch search) {
-  return fmt::format("{} compress{}", format::name_of(codec), search == MatchSearch::tables ? "-1" : "");
+std::string work_name(const BlockCoding& codec, MatchSearch search) {
+  return fmt::format("{} compress{}", name_of(codec), search == MatchSearch::tables ? "-1" : "");
 }
-std::string work_name(const format::PtzCoding& codec) { return fmt::format("{} decompress", format::name_of(codec)); }
+std::string work_name(const BlockCoding& codec) { return fmt::format("{} decompress", name_of(codec)); }
 
 std::string block_rates_path(const std::string& calibration_path) {
   return calibration_path.empty() ? std::string() : calibration_path + ".blocks";

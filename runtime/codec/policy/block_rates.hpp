@@ -25,11 +25,11 @@ struct BlockRates {
   std::string device;  // BlockCoder::description(): another device or driver has other rates
   unsigned cpu_threads = 0;
   double start_seconds = 0;                // from nothing to a device that has coded a block
-  std::map<std::string, SideRates> rates;  // by work, as in "lzr compress", "lzr compress-1", "bbw decompress"
+  std::map<std::string, SideRates> rates;  // by work, as in "lzr compress", "lzr compress-1", "zstd-2 compress"
 };
 
-std::string work_name(const format::PtzCoding& codec, MatchSearch search);  // of encoding
-std::string work_name(const format::PtzCoding& codec);                      // of decoding
+std::string work_name(const BlockCoding& codec, MatchSearch search);  // of encoding
+std::string work_name(const BlockCoding& codec);                      // of decoding
 
 // Beside the rates of LZ4, in a file of its own, so that neither has to be there or whole for the other. Empty for "".
 std::string block_rates_path(const std::string& calibration_path);

@@ -23,20 +23,20 @@ class ScheduledBlocks final : public BlockCoder {
     if (sharing_ == Sharing::device_only) return device_->description();
     return fmt::format("{}; with {}", device_->description(), cpu_->description());
   }
-  size_t batch_blocks(const format::PtzCoding& codec, size_t raw_bytes) override {
+  size_t batch_blocks(const BlockCoding& codec, size_t raw_bytes) override {
     return std::max(device_->batch_blocks(codec, raw_bytes), cpu_->batch_blocks(codec, raw_bytes));
   }
   // Those of the CPU, which may have to take over.
   size_t blocks_in_host_memory() const override { return cpu_->blocks_in_host_memory(); }
   bool may_use_device() const override { return true; }
 
-  Result<void> encode(const format::PtzCoding& codec, std::span<BlockToEncode> blocks, MatchSearch search) override {
+  Result<void> encode(const BlockCoding& codec, std::span<BlockToEncode> blocks, MatchSearch search) override {
     return work_.run(
         sharing_, blocks, grain(codec, largest_raw_bytes(blocks), blocks.size()),
         [&](std::span<BlockToEncode> part) { return device_->encode(codec, part, search); },
         [&](std::span<BlockToEncode> part) { return cpu_->encode(codec, part, search); });
   }
-  Result<void> decode(const format::PtzCoding& codec, std::span<BlockToDecode> blocks) override {
+  Result<void> decode(const BlockCoding& codec, std::span<BlockToDecode> blocks) override {
     return work_.run(
         sharing_, blocks, grain(codec, largest_bytes(blocks), blocks.size()),
         [&](std::span<BlockToDecode> part) { return device_->decode(codec, part); },
@@ -44,7 +44,7 @@ class ScheduledBlocks final : public BlockCoder {
   }
 
  private:
-  SharedWork::Grain grain(const format::PtzCoding& codec, size_t raw_bytes, size_t count) {
+  SharedWork::Grain grain(const BlockCoding& codec, size_t raw_bytes, size_t count) {
     if (sharing_ == Sharing::device_only || work_.has_failed()) return {1, 1};
     return shared_grain(*device_, *cpu_, codec, raw_bytes, count);
   }
@@ -56,7 +56,7 @@ class ScheduledBlocks final : public BlockCoder {
 
 }  // namespace
 
-SharedWork::Grain shared_grain(BlockCoder& device, BlockCoder& cpu, const format::PtzCoding& codec, size_t raw_bytes,
+SharedWork::Grain shared_grain(BlockCoder& device, BlockCoder& cpu, const BlockCoding& codec, size_t raw_bytes,
                                size_t count) {
   // A submission has at least this fraction of the blocks that keep the device busy, but no more than the other
   // fraction of the batch, so that the CPU gets part of it.

@@ -15,7 +15,7 @@ std::unique_ptr<BlockCoder> schedule(std::unique_ptr<BlockCoder> device, std::un
 
 // How much of `count` blocks of `raw_bytes` each the device and the CPU take at a time when they share them: the CPU
 // one block for each of its threads, the device enough to be busy.
-SharedWork::Grain shared_grain(BlockCoder& device, BlockCoder& cpu, const format::PtzCoding& codec, size_t raw_bytes,
+SharedWork::Grain shared_grain(BlockCoder& device, BlockCoder& cpu, const BlockCoding& codec, size_t raw_bytes,
                                size_t count);
 
 }  // namespace ptxkit::codec

@@ -9,6 +9,7 @@
 #include <fmt/format.h>
 
 #include "runtime/codec/backend.hpp"
+#include "runtime/codec/blocks/block_coder.hpp"
 #include "runtime/codec/cpu/zstd_coder.hpp"
 #include "runtime/codec/format/background_hash.hpp"
 #include "runtime/codec/format/byte_stream.hpp"
@@ -27,12 +28,11 @@
 namespace ptxkit::codec {
 namespace {
 
-constexpr size_t kRangesPerThread = 4;
 constexpr uint64_t kTableShare = 16;  // of the budget, for the table of the seekable format
 
 struct Batch {
   HostMemory storage;
-  std::vector<ZstdRange> ranges;
+  std::vector<BlockToEncode> ranges;
   std::vector<uint64_t> checksums;          // of ranges that are frames
   format::BackgroundHash64::Ticket hashed;  // done when the raw bytes have been hashed
   bool is_last = false;
@@ -40,7 +40,7 @@ struct Batch {
 
 class Compressor {
  public:
-  Compressor(format::ByteSource& source, format::ByteSink& sink, Executor& executor, ZstdCoder& coder,
+  Compressor(format::ByteSource& source, format::ByteSink& sink, Executor& executor, BlockCoder& coder,
              const ZstdCompressOptions& options)
       : source_(source),
         sink_(sink),
@@ -55,14 +55,14 @@ class Compressor {
     scheduler::Ledger& memory = options_.limits.memory != nullptr ? *options_.limits.memory : unlimited;
     const bool is_bounded = memory.budget_bytes() != scheduler::Ledger::kUnlimited;
     if (options_.is_seekable && is_bounded) table_bytes_ = memory.budget_bytes() / kTableShare;
-    uint64_t wanted = kRangesPerThread * executor_.thread_count();
+    uint64_t wanted = coder_.batch_blocks(ZstdCoding{options_.level}, range_bytes_);
     if (options_.content_bytes) wanted = std::min(wanted, *options_.content_bytes / range_bytes_ + 1);
     const auto plan =
         plan_coded_batches({.preferred_count = wanted,
                             .block_bytes = range_bytes_,
-                            .each_bytes = range_bytes_ + zstd_range_bound(range_bytes_) + sizeof(ZstdRange) + 8,
+                            .each_bytes = range_bytes_ + zstd_range_bound(range_bytes_) + sizeof(BlockToEncode) + 8,
                             .coding_bytes = zstd_encoding_bytes(options_.level, range_bytes_),
-                            .coded_at_a_time = executor_.thread_count(),
+                            .coded_at_a_time = coder_.blocks_in_host_memory(),
                             .fixed_bytes = table_bytes_ == scheduler::Ledger::kUnlimited ? 0 : table_bytes_},
                            memory, options_.limits.prefetch);
     if (!plan) return tl::unexpected(plan.error());
@@ -84,6 +84,7 @@ class Compressor {
     }
     if (auto sent = send(bytes); !sent) return tl::unexpected(sent.error());
     totals_.by = coder_.description();
+    if (!coder_.may_use_device()) totals_.by += ", " + libzstd_name();
     return totals_;
   }
 
@@ -129,26 +130,26 @@ class Compressor {
       executor_.for_each(batch.ranges.size(),
                          [&](size_t i, unsigned) { batch.checksums[i] = format::ptz_checksum(batch.ranges[i].raw); });
     }
-    return coder_.encode(batch.ranges, options_.level);
+    return coder_.encode(ZstdCoding{options_.level}, batch.ranges);
   }
 
   Result<void> write(Batch& batch) {
     for (size_t i = 0; i < batch.ranges.size(); ++i) {
-      ZstdRange& range = batch.ranges[i];
+      BlockToEncode& range = batch.ranges[i];
       const bool is_last = options_.is_seekable || (batch.is_last && i + 1 == batch.ranges.size());
-      if (is_last) format::mark_last_zstd_block(range.blocks);
+      if (is_last) format::mark_last_zstd_block(range.coded);
       has_last_block_ |= is_last;
       const auto sent =
-          options_.is_seekable ? send_frame(range, options_.has_checksum ? batch.checksums[i] : 0) : send(range.blocks);
+          options_.is_seekable ? send_frame(range, options_.has_checksum ? batch.checksums[i] : 0) : send(range.coded);
       if (!sent) return sent;
       totals_.raw_bytes += range.raw.size();
-      totals_.block_count += format::count_zstd_blocks(range.blocks);
+      totals_.block_count += format::count_zstd_blocks(range.coded);
     }
     if (options_.progress) options_.progress(totals_.raw_bytes, totals_.stored_bytes);
     return {};
   }
 
-  Result<void> send_frame(const ZstdRange& range, uint64_t checksum) {
+  Result<void> send_frame(const BlockToEncode& range, uint64_t checksum) {
     if ((table_.size() + 1) * format::kZstdSeekEntryBytes > table_bytes_ ||
         table_.size() == format::kZstdMostSeekEntries) {
       return fail(fmt::format("the seek table of {} frames takes {} bytes, there is memory for {}", table_.size() + 1,
@@ -157,7 +158,7 @@ class Compressor {
     }
     std::vector<uint8_t> bytes;
     append_header(range.raw.size(), bytes);
-    bytes.insert(bytes.end(), range.blocks.begin(), range.blocks.end());
+    bytes.insert(bytes.end(), range.coded.begin(), range.coded.end());
     if (options_.has_checksum) format::append_little_endian(static_cast<uint32_t>(checksum), bytes);
     table_.push_back({static_cast<uint32_t>(bytes.size()), static_cast<uint32_t>(range.raw.size())});
     ++totals_.frame_count;
@@ -172,7 +173,7 @@ class Compressor {
   format::ByteSource& source_;
   format::ByteSink& sink_;
   Executor& executor_;
-  ZstdCoder& coder_;
+  BlockCoder& coder_;
   const ZstdCompressOptions& options_;
   const size_t range_bytes_;
   const unsigned window_bits_;
@@ -191,7 +192,7 @@ class Compressor {
 }  // namespace
 
 Result<StreamTotals> compress_zstd(format::ByteSource& source, format::ByteSink& sink, Executor& executor,
-                                   ZstdCoder& coder, const ZstdCompressOptions& options) {
+                                   BlockCoder& coder, const ZstdCompressOptions& options) {
   return Compressor(source, sink, executor, coder, options).run();
 }
 

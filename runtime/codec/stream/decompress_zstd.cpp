@@ -34,7 +34,9 @@ using format::ZstdBlock;
 using format::ZstdFrameBegin;
 
 constexpr uint64_t kRoomOfThread = 2u << 20, kLeastRoom = 4u << 20, kSmallestRoom = 2 * format::kZstdBlockBytes;
-constexpr uint64_t kDecodersShare = 4;  // of the budget
+constexpr uint64_t kDecodersShare = 4;               // of the budget
+constexpr uint64_t kUsualFrameBytes = 512u << 10;    // in a seekable file
+constexpr uint64_t kLongestFrameOfBatch = 1u << 20;  // a kernel writes the content of a frame with one warp
 // Bounds a batch of tiny frames, and the fields that stand beside the blocks.
 constexpr size_t kMostParts = 1u << 10, kMostBlocks = 1u << 12;
 
@@ -68,7 +70,8 @@ class Decompressor {
       if (auto done = run_with_window(); !done) return tl::unexpected(done.error());
     } while (waiting_);
     totals_.stored_bytes = reader_.offset();
-    totals_.by = coder_.description();
+    const bool may_use_device = frame_coder_ != nullptr && frame_coder_->may_use_device();
+    totals_.by = may_use_device ? frame_coder_->description() : coder_.description();
     return totals_;
   }
 
@@ -79,16 +82,22 @@ class Decompressor {
     scheduler::Ledger& memory = options_.limits.memory != nullptr ? *options_.limits.memory : unlimited;
     const unsigned depth = std::min(options_.limits.prefetch, kMostPrefetch) + 1;
     window_bytes_ = waiting_ ? ZstdCoder::part_decoding_bytes(waiting_->header) : 0;
-    at_a_time_ = static_cast<unsigned>(std::clamp<uint64_t>(
-        memory.budget_bytes() / kDecodersShare / ZstdCoder::frame_decoding_bytes(), 1, executor_.thread_count()));
+    const uint64_t fitting = memory.budget_bytes() / kDecodersShare / ZstdCoder::frame_decoding_bytes();
+    at_a_time_ = static_cast<unsigned>(std::clamp<uint64_t>(fitting, 1, executor_.thread_count()));
+    // Its CPU may decode as many frames at a time as there are threads.
+    frame_coder_ = fitting < executor_.thread_count() ? nullptr : options_.frame_coder;
     const uint64_t fixed = window_bytes_ + at_a_time_ * ZstdCoder::frame_decoding_bytes();
-    uint64_t room = std::max<uint64_t>(kLeastRoom, kRoomOfThread * executor_.thread_count());
+    const uint64_t of_threads = std::max<uint64_t>(kLeastRoom, kRoomOfThread * executor_.thread_count());
+    uint64_t room = of_threads;
+    if (frame_coder_ != nullptr)
+      room = std::max(room, kUsualFrameBytes * frame_coder_->batch_blocks(ZstdCoding(), kUsualFrameBytes));
     if (memory.budget_bytes() != scheduler::Ledger::kUnlimited) {
       const uint64_t rest = memory.budget_bytes() - std::min(memory.budget_bytes(), fixed);
       room = std::clamp<uint64_t>((rest / depth - std::min<uint64_t>(rest / depth, kFieldsBytes)) / 2, kSmallestRoom,
                                   room);
     }
     room_bytes_ = room;
+    long_frame_room_ = std::min(room, of_threads);
     PipelineLimits limits{memory, 2 * room + kFieldsBytes, depth, options_.limits.stop, fixed, options_.limits.trace};
     limits.depth = fixed >= memory.budget_bytes()
                        ? 0
@@ -112,8 +121,8 @@ class Decompressor {
       kMostBlocks * (sizeof(ZstdBlock) + format::kZstdBlockHeaderBytes) +
       kMostParts * (sizeof(Part) + format::kZstdMostHeaderBytes + format::kZstdChecksumBytes) + format::kZstdBlockBytes;
 
-  bool has_room(const Batch& batch, uint64_t room) const {
-    return batch.room_bytes + room <= room_bytes_ && batch.stored.size() + room <= room_bytes_;
+  static bool has_room(const Batch& batch, uint64_t room, uint64_t of) {
+    return batch.room_bytes + room <= of && batch.stored.size() + room <= of;
   }
 
   // Whether another block of the current frame belongs to this batch.
@@ -121,7 +130,7 @@ class Decompressor {
     const uint64_t block_bytes = frame_->header.block_bytes();
     if (batch.blocks.size() == kMostBlocks) return false;
     if (batch.parts.back().is_small) return batch.stored.size() + block_bytes <= room_bytes_ + kFieldsBytes;
-    return batch.blocks.empty() || has_room(batch, block_bytes);
+    return batch.blocks.empty() || has_room(batch, block_bytes, long_frame_room_);
   }
 
   void begin_part(Batch& batch) {
@@ -137,7 +146,7 @@ class Decompressor {
     const std::optional<uint64_t> content = waiting_->header.content_bytes;
     const bool is_small = content && *content <= room_bytes_;
     if (batch.parts.size() == kMostParts || batch.blocks.size() == kMostBlocks) return false;
-    if (is_small && !batch.parts.empty() && !has_room(batch, *content)) return false;
+    if (is_small && !batch.parts.empty() && !has_room(batch, *content, room_bytes_)) return false;
     if (!is_small && ZstdCoder::part_decoding_bytes(waiting_->header) > window_bytes_) {
       is_outgrown_ = true;
       return false;
@@ -214,7 +223,7 @@ class Decompressor {
       batch.room =
           pageable_memory(std::max<size_t>(batch.room_bytes, std::min<size_t>(room_bytes_, 2 * batch.room_bytes)));
     }
-    std::vector<ZstdPart*> whole;
+    std::vector<ZstdPart*> whole, sized;
     size_t at = 0;
     for (Part& part : batch.parts) {
       part.coding = {.stored = Bytes(batch.stored).subspan(part.stored_begin, part.stored_end - part.stored_begin),
@@ -222,7 +231,21 @@ class Decompressor {
                      .blocks = std::span(batch.blocks).subspan(part.first_block, part.block_count),
                      .room = batch.room.bytes().subspan(at, part.room_bytes)};
       at += part.room_bytes;
-      if (part.begins_frame && part.ends_frame) whole.push_back(&part.coding);
+      if (!part.begins_frame || !part.ends_frame) continue;
+      const bool is_for_batch = part.is_small && part.room_bytes != 0 && part.room_bytes <= kLongestFrameOfBatch;
+      (frame_coder_ != nullptr && is_for_batch ? sized : whole).push_back(&part.coding);
+    }
+    if (!sized.empty()) {
+      std::vector<BlockToDecode> frames;
+      for (const ZstdPart* part : sized) frames.push_back({part->stored, part->room});
+      if (auto done = frame_coder_->decode(ZstdCoding(), frames); !done) return done;
+      for (size_t i = 0; i < frames.size(); ++i) {
+        if (frames[i].good) {
+          sized[i]->raw_bytes = frames[i].raw.size();
+        } else {
+          whole.push_back(sized[i]);
+        }
+      }
     }
     if (auto done = coder_.decode_frames(whole, at_a_time_); !done) return done;
     for (Part& part : batch.parts) {
@@ -281,6 +304,8 @@ class Decompressor {
   }
 
   uint64_t window_bytes_ = 0, room_bytes_ = 0;
+  uint64_t long_frame_room_ = 0;  // of the blocks of a frame that does not fit a batch, or does not say its size
+  BlockCoder* frame_coder_ = nullptr;
   unsigned at_a_time_ = 1;  // frames that are decoded in parallel
   // Used by the reader:
   format::ZstdFrameReader reader_;

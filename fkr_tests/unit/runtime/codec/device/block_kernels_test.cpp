@@ -18,6 +18,7 @@
 #include "kernels/images.hpp"
 #include "kernels/lz77/abi.hpp"
 #include "runtime/codec/backend.hpp"
+#include "runtime/codec/cpu/cpu_blocks.hpp"
 #include "runtime/codec/device/emulator_machine.hpp"
 #include "runtime/codec/format/byte_stream.hpp"
 #include "runtime/codec/threads/executor.hpp"
@@ -190,13 +191,17 @@ TEST(BlockKernels, AllocateWhatTheKernelsDeclare) {
     testing::expect_declared_blocks(kernels, codec, launches, 9, 0, {4096, 4112, 700, 9001});
     for (const auto& launch : launches) seen.insert(launch.kernel);
   }
-  EXPECT_EQ(seen.size(), 25u);  // the number of kernels in the pipelines
+  EXPECT_EQ(seen.size(), 25u);  // the number of kernels in the pipelines of `.ptz`
+  CpuBlocks cpu(executor());
+  testing::expect_declared_zstd(kernels, cpu, launches, 9, 0, {70'000, 4'112});
+  for (const auto& launch : launches) seen.insert(launch.kernel);
+  EXPECT_EQ(seen.size(), 25u + 13u);  // and of Zstandard
 }
 
-// Region indices: stream sizes of the demultiplexer; sizes and statuses of typed rANS; statuses of the sort, statuses
-// and sizes of the zero runs.
+// Region indices: stream sizes of the demultiplexer; sizes and statuses of typed rANS and of Zstandard; statuses of the
+// sort, statuses and sizes of the zero runs.
 TEST(BlockKernels, SizesThatCannotBeAreNotBelieved) {
-  const auto message_of = [](const format::PtzCoding& codec, size_t region) {
+  const auto message_of = [](const BlockCoding& codec, size_t region) {
     BlockKernels kernels = kernels_on(std::make_unique<testing::LyingMachine>(emulator(), region));
     const Bytes raw(1000, 'x');
     BlockToEncode blocks[] = {{raw}};
@@ -205,6 +210,11 @@ TEST(BlockKernels, SizesThatCannotBeAreNotBelieved) {
   };
   for (const size_t region : {5u, 6u}) {
     EXPECT_THAT(message_of(format::PtzCodec::rans, region),
+                ::testing::HasSubstr("a kernel refused a block that is within its limits"))
+        << region;
+  }
+  for (const size_t region : {5u, 6u}) {
+    EXPECT_THAT(message_of(ZstdCoding{1}, region),
                 ::testing::HasSubstr("a kernel refused a block that is within its limits"))
         << region;
   }

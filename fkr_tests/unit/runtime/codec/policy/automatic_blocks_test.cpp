@@ -39,16 +39,16 @@ class SleepingCoder final : public BlockCoder {
   SleepingCoder(std::string name, microseconds of_a_block, std::atomic<size_t>& done_blocks, size_t failing_block = 0)
       : name_(std::move(name)), of_a_block_(of_a_block), done_blocks_(done_blocks), failing_block_(failing_block) {}
   std::string description() const override { return name_; }
-  size_t batch_blocks(const format::PtzCoding&, size_t) override { return kBatchBlocks; }
+  size_t batch_blocks(const BlockCoding&, size_t) override { return kBatchBlocks; }
   size_t blocks_in_host_memory() const override { return name_ == "cpu" ? 2 : 0; }
   bool may_use_device() const override { return name_ != "cpu"; }
-  Result<void> encode(const format::PtzCoding&, std::span<BlockToEncode> blocks, MatchSearch) override {
+  Result<void> encode(const BlockCoding&, std::span<BlockToEncode> blocks, MatchSearch) override {
     return run(blocks, [](BlockToEncode& block) {
       block.coded.assign(block.raw.begin(), block.raw.end());
       for (uint8_t& byte : block.coded) ++byte;
     });
   }
-  Result<void> decode(const format::PtzCoding&, std::span<BlockToDecode> blocks) override {
+  Result<void> decode(const BlockCoding&, std::span<BlockToDecode> blocks) override {
     return run(blocks, [](BlockToDecode& block) { block.good = true; });
   }
 

@@ -194,15 +194,15 @@ class ToyBlocks final : public BlockCoder {
   ToyBlocks(std::string_view name, Behaviour behaviour, std::atomic<size_t>& done_blocks)
       : name_(name), behaviour_(behaviour), done_blocks_(done_blocks) {}
   std::string description() const override { return std::string(name_); }
-  size_t batch_blocks(const format::PtzCoding&, size_t) override { return 64; }
+  size_t batch_blocks(const BlockCoding&, size_t) override { return 64; }
   size_t blocks_in_host_memory() const override { return name_ == "cpu" ? 4 : 0; }
   bool may_use_device() const override { return name_ != "cpu"; }
-  Result<void> encode(const format::PtzCoding&, std::span<BlockToEncode> blocks, MatchSearch) override {
+  Result<void> encode(const BlockCoding&, std::span<BlockToEncode> blocks, MatchSearch) override {
     return run(blocks, [](BlockToEncode& block) {
       for (const uint8_t byte : block.raw) block.coded.push_back(static_cast<uint8_t>(byte + 1));
     });
   }
-  Result<void> decode(const format::PtzCoding&, std::span<BlockToDecode> blocks) override {
+  Result<void> decode(const BlockCoding&, std::span<BlockToDecode> blocks) override {
     return run(blocks, [](BlockToDecode& block) { block.good = block.coded[0] % 2 == 0; });
   }
 

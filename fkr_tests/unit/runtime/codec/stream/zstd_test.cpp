@@ -13,6 +13,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "runtime/codec/cpu/cpu_blocks.hpp"
 #include "runtime/codec/cpu/zstd_coder.hpp"
 #include "runtime/codec/format/byte_stream.hpp"
 #include "runtime/codec/format/zstd_frame.hpp"
@@ -40,7 +41,7 @@ struct Packing {
 
 Result<ByteVector> packed(const ByteVector& raw, ZstdCompressOptions options, const Packing& by = {}) {
   Executor executor(by.threads);
-  ZstdCoder coder(executor);
+  CpuBlocks coder(executor);
   scheduler::Ledger memory("memory", by.memory_bytes);
   options.limits.memory = &memory;
   format::MemorySource source(raw, "raw");

@@ -1,0 +1,214 @@
+// Zstandard through the scheduler, on a driver whose GPU is the emulator: files of every policy have the same content,
+// frames of libzstd are decoded by kernels, what kernels refuse has libzstd's verdict, failures of the driver.
+#include <algorithm>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <tuple>
+#include <utility>
+#include <vector>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "fkr_tests/cases/corpus.hpp"
+#include "fkr_tests/cases/cuda/fake_cuda.hpp"
+#include "fkr_tests/cases/cuda/fake_gpu.hpp"
+#include "kernels/images.hpp"
+#include "runtime/codec/blocks/block_coder.hpp"
+#include "runtime/codec/cpu/cpu_blocks.hpp"
+#include "runtime/codec/cpu/zstd_coder.hpp"
+#include "runtime/codec/format/byte_stream.hpp"
+#include "runtime/codec/format/zstd_frame.hpp"
+#include "runtime/codec/select_backend.hpp"
+#include "runtime/codec/stream/zstd_stream.hpp"
+#include "runtime/codec/threads/executor.hpp"
+#include "runtime/codec/threads/ledger.hpp"
+#include "support/result.hpp"
+
+namespace ptxkit::codec {
+namespace {
+
+using ::testing::AllOf;
+using ::testing::HasSubstr;
+using ByteVector = std::vector<uint8_t>;
+
+class ScheduledZstd : public ::testing::Test {
+ protected:
+  ScheduledZstd() : state_(testing::fake_cuda(EMULATED_CUDA)) { state_ = testing::FakeCuda{}; }
+
+  BackendRequest request(std::string name, Policy policy) {
+    BackendRequest request;
+    request.name = std::move(name);
+    request.policy = policy;
+    request.find_image = kernels::find_kernel_image;
+    request.cuda_library = EMULATED_CUDA;
+    request.copy_executor = &copies_;
+    request.notice = [this](const std::string& message, bool) {
+      const std::lock_guard lock(mutex_);
+      notices_.push_back(message);
+    };
+    return request;
+  }
+  std::unique_ptr<BlockCoder> coder(const std::string& name, Policy policy) {
+    return select_block_coder(request(name, policy), executor_).value();
+  }
+  Result<ByteVector> packed(BlockCoder& coder, const ZstdCompressOptions& options) {
+    format::MemorySource source(raw_, "raw");
+    format::MemorySink sink;
+    if (auto done = compress_zstd(source, sink, executor_, coder, options); !done) return tl::unexpected(done.error());
+    return sink.take();
+  }
+  // What has been written, and the error that ended it.
+  std::pair<ByteVector, std::string> unpacked(const ByteVector& file, BlockCoder* coder,
+                                              const StreamLimits& limits = {}) {
+    format::MemorySource source(file, "file");
+    format::MemorySink sink;
+    ZstdCoder libzstd(executor_);
+    const auto done = decompress_zstd(source, sink, executor_, libzstd, {.frame_coder = coder, .limits = limits});
+    return {sink.take(), done ? "" : done.error().message()};
+  }
+  ByteVector seekable_file() {
+    CpuBlocks cpu(executor_);
+    return packed(cpu, {.level = 3, .is_seekable = true}).value();
+  }
+  void inject(const std::string& function, int call, int code) {
+    state_ = testing::FakeCuda{};
+    notices_.clear();
+    state_.failing_function = function;
+    state_.failing_call = call;
+    state_.failing_code = code;
+  }
+  bool has_launched() { return state_.calls["cuLaunchKernel"] != 0; }
+
+  testing::FakeCuda& state_;
+  Executor executor_{2}, copies_{1};
+  // Two ranges: blocks that shrink, runs, blocks that do not shrink, and a short one.
+  const ByteVector raw_ = [] {
+    ByteVector raw = testing::matchable_bytes(100'000, 1);
+    raw.insert(raw.end(), 360'000, 'x');
+    const ByteVector noise = testing::random_bytes(70'000, 2);
+    raw.insert(raw.end(), noise.begin(), noise.end());
+    raw.insert(raw.end(), raw.begin(), raw.begin() + 20'000);
+    return raw;
+  }();
+  std::mutex mutex_;
+  std::vector<std::string> notices_;
+};
+
+constexpr std::tuple<const char*, Policy, bool> kWays[] = {
+    {"auto", Policy::cpu, false},      {"auto", Policy::gpu, true},       {"auto", Policy::mixed, true},
+    {"cuda", Policy::automatic, true}, {"cpu", Policy::automatic, false}, {"emulator", Policy::automatic, false}};
+
+TEST_F(ScheduledZstd, FilesOfEveryPolicyAreOfTheSameContent) {
+  for (const auto& [name, policy, uses_driver] : kWays) {
+    for (const int level : {1, 2}) {
+      for (const bool is_seekable : {false, true}) {
+        SCOPED_TRACE(std::string(name) + " " + std::to_string(static_cast<int>(policy)) + " " + std::to_string(level));
+        state_ = testing::FakeCuda{};
+        const auto file =
+            packed(*coder(name, policy), {.level = level, .content_bytes = raw_.size(), .is_seekable = is_seekable});
+        EXPECT_EQ(has_launched(), uses_driver) << "the device took ranges";
+        const auto [content, error] = unpacked(file.value(), nullptr);
+        EXPECT_TRUE(content == raw_) << error;
+        EXPECT_LT(file->size(), raw_.size() / 3);
+        EXPECT_TRUE(notices_.empty());
+      }
+    }
+  }
+}
+
+TEST_F(ScheduledZstd, FramesOfLibzstdAreDecodedOnEverySide) {
+  const ByteVector file = seekable_file();
+  for (const auto& [name, policy, uses_driver] : kWays) {
+    state_ = testing::FakeCuda{};
+    const auto of = coder(name, policy);
+    const auto [content, error] = unpacked(file, of.get());
+    EXPECT_TRUE(content == raw_) << name << error;
+    EXPECT_EQ(has_launched(), uses_driver) << name;
+    EXPECT_TRUE(notices_.empty());
+  }
+}
+
+// A frame of no known size, an empty one, and one that is longer than kernels are given: libzstd decodes them.
+TEST_F(ScheduledZstd, OtherFramesAreForTheCpu) {
+  CpuBlocks cpu(executor_);
+  ByteVector file = packed(cpu, {.level = 1}).value();
+  const ByteVector sized = packed(cpu, {.level = 1, .content_bytes = raw_.size()}).value();
+  file.insert(file.end(), {0x28, 0xB5, 0x2F, 0xFD, 0x20, 0, 1, 0, 0});
+  file.insert(file.end(), sized.begin(), sized.end());
+  const auto of = coder("cuda", Policy::gpu);
+  const auto [content, error] = unpacked(file, of.get());
+  ByteVector twice = raw_;
+  twice.insert(twice.end(), raw_.begin(), raw_.end());
+  EXPECT_TRUE(content == twice) << error;
+}
+
+TEST_F(ScheduledZstd, WhatKernelsRefuseHasTheVerdictOfLibzstd) {
+  const ByteVector good = seekable_file();
+  const size_t table_bytes = 17 + 2 * format::kZstdSeekEntryBytes;
+  for (const size_t at : {size_t{30}, good.size() / 2, good.size() - table_bytes - 1}) {
+    ByteVector file = good;
+    file[at] ^= 0x10;
+    const auto [expected, error] = unpacked(file, nullptr);
+    EXPECT_NE(error, "");
+    for (const char* name : {"cuda", "emulator"}) {
+      const auto of = coder(name, Policy::gpu);
+      const auto found = unpacked(file, of.get());
+      EXPECT_EQ(found.second, error) << at;
+      EXPECT_TRUE(found.first == expected) << at;
+    }
+  }
+}
+
+TEST_F(ScheduledZstd, AFailureOfTheDriverChangesNoContent) {
+  inject("", 0, 0);
+  const ByteVector seekable = seekable_file();
+  ASSERT_TRUE(packed(*coder("cuda", Policy::gpu), {.level = 1}));
+  for (const auto& [function, count] : std::map(state_.calls)) {
+    for (const int code : {2, 719}) {
+      SCOPED_TRACE(function);
+      for (const Policy policy : {Policy::gpu, Policy::mixed}) {
+        inject(function, (count + 1) / 2, code);
+        const auto to_encode = coder("auto", policy);
+        const auto file = packed(*to_encode, {.level = 1});
+        EXPECT_TRUE(unpacked(file.value(), nullptr).first == raw_);
+        inject(function, 1, code);
+        const auto to_decode = coder("auto", policy);
+        EXPECT_TRUE(unpacked(seekable, to_decode.get()).first == raw_);
+        EXPECT_LE(notices_.size(), 1u);
+      }
+    }
+  }
+}
+
+TEST_F(ScheduledZstd, OtherLevelsAreForTheCpu) {
+  EXPECT_THAT(packed(*coder("cuda", Policy::gpu), {.level = 3}).error().message(),
+              HasSubstr("there are no kernels for this level of Zstandard"));
+  CpuBlocks cpu(executor_);
+  EXPECT_TRUE(packed(*coder("auto", Policy::gpu), {.level = 3}).value() == packed(cpu, {.level = 3}).value());
+  ASSERT_EQ(notices_.size(), 1u);
+  EXPECT_THAT(notices_[0],
+              AllOf(HasSubstr("continuing on the CPU: "), HasSubstr("there are no kernels for this level")));
+}
+
+TEST_F(ScheduledZstd, KeepsToItsBudget) {
+  const ByteVector file = seekable_file();
+  for (const uint64_t budget : {uint64_t{6'000'000}, uint64_t{30'000'000}}) {
+    for (const Policy policy : {Policy::gpu, Policy::mixed}) {
+      scheduler::Ledger memory("memory", budget);
+      const auto of = coder("auto", policy);
+      const auto written = packed(*of, {.level = 1, .limits = {.memory = &memory}});
+      ASSERT_TRUE(written) << written.error().message();
+      EXPECT_TRUE(unpacked(*written, nullptr).first == raw_);
+      const auto [content, error] = unpacked(file, of.get(), {.memory = &memory});
+      EXPECT_TRUE(content == raw_) << error;
+      EXPECT_LE(memory.peak_bytes(), budget);
+      EXPECT_EQ(memory.reserved_bytes(), 0u);
+    }
+  }
+}
+
+}  // namespace
+}  // namespace ptxkit::codec
