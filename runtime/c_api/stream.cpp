@@ -176,7 +176,7 @@ Result<codec::StreamTotals> compress_standard(library::Engine& engine, const ptx
   codec::Executor& executor = engine.executor();
   const auto content_bytes = options.content_bytes != 0 ? std::optional(options.content_bytes) : std::nullopt;
   if (coding.kind == Coding::Kind::zstd) {
-    // Where the context takes whatever is faster, libzstd does it, whose files are smaller.
+    // Where the context takes whatever is faster, libzstd does it, so that the bytes do not depend on the machine.
     codec::CpuBlocks on_cpu(executor);
     std::optional<library::Engine::BorrowedCoder> borrowed;
     if (engine.prefers_device() && codec::has_kernels(codec::ZstdCoding{coding.level})) {

@@ -24,7 +24,7 @@ struct ZstdCoding {
 
   auto operator<=>(const ZstdCoding&) const = default;
 };
-// Kernels encode these levels, to larger blocks than libzstd's (docs/zstd.md).
+// Kernels encode these levels, to blocks of their own (docs/zstd.md).
 constexpr bool has_kernels(const ZstdCoding& coding) { return coding.level >= 0 && coding.level <= 2; }
 
 using BlockCoding = std::variant<format::PtzCoding, ZstdCoding>;

@@ -17,9 +17,6 @@ namespace {
 
 using kernels::BatchStatus;
 
-// Most of these kernels run a warp for each block or item, so a launch carries several slices.
-constexpr size_t kSlicesOfLaunch = 4;
-
 constexpr size_t aligned(size_t bytes) {
   return (bytes + kernels::kStrideUnitBytes - 1) / kernels::kStrideUnitBytes * kernels::kStrideUnitBytes;
 }
@@ -149,7 +146,7 @@ class ZstdPipeline final : public BlockPipeline {
   // As many blocks as one launch should carry and a queue can hold, if one block has this plan. Without a plan the
   // answer is 1, and beginning a group reports the error.
   size_t at_once(size_t block_bytes, const Result<LaunchPlan>& of_one) const {
-    const size_t wanted = kSlicesOfLaunch * machine_.slice_bytes() / std::max<size_t>(block_bytes, 1);
+    const size_t wanted = machine_.slice_bytes() / std::max<size_t>(block_bytes, 1);
     const size_t fitting = of_one ? machine_.queue_memory_bytes() / memory_bytes_of(of_one->regions) : 1;
     return std::max<size_t>(1, std::min(wanted, fitting));
   }
