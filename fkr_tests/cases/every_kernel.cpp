@@ -13,6 +13,8 @@
 #include "kernels/abi.hpp"
 #include "kernels/bwt/abi.hpp"
 #include "kernels/bwt/bwt_reference.hpp"
+#include "kernels/deflate/deflate_reference.hpp"
+#include "kernels/deflate/inflate_format.hpp"
 #include "kernels/images.hpp"
 #include "kernels/lz4/lz4_batch_reference.hpp"
 #include "kernels/lz4/lz4_compress_reference.hpp"
@@ -488,12 +490,38 @@ void block_sorts(EveryKernel& every) {
   }
 }
 
+// Two members of gzip.
+void inflate(EveryKernel& every) {
+  const Bytes raw = matchable_bytes(65536, 1), member = deflate_reference(raw, kHighVariant, DeflateFraming::gzip);
+  const auto after = every.run(
+      kInflateBatch, 2, {2 * raw.size(), 2},
+      {KernelArgument::addresses({member, member}), double_words({member.size(), member.size()}),
+       KernelArgument::addresses({Bytes(raw.size()), Bytes(raw.size())}), double_words({raw.size(), raw.size()}),
+       room(), room(), KernelArgument::number(static_cast<uint32_t>(DeflateFraming::gzip)), KernelArgument::number(2)},
+      {"inputs", "outputs"});
+  Bytes twice = raw;
+  twice.insert(twice.end(), raw.begin(), raw.end());
+  EXPECT_TRUE(after.at("outputs") == twice);
+  EXPECT_EQ(after.at("statuses"), Bytes(8));
+}
+
 // One entry for the launches of a kernel, or of several that work on the same items.
-constexpr void (*kLaunches[])(EveryKernel&) = {zero_page,          lz4_compressors, lz4_in_two_kernels,
-                                               lz4_decompressor,   lz4_batches,     lz4_batch_compressors,
-                                               lz4_framed_batches, transforms,      match_finders_and_demux,
-                                               zstd_blocks,        zstd_batches,    zstd_decoders,
-                                               typed_arrays,       columns,         block_sorts};
+constexpr void (*kLaunches[])(EveryKernel&) = {zero_page,
+                                               lz4_compressors,
+                                               lz4_in_two_kernels,
+                                               lz4_decompressor,
+                                               lz4_batches,
+                                               lz4_batch_compressors,
+                                               lz4_framed_batches,
+                                               transforms,
+                                               match_finders_and_demux,
+                                               zstd_blocks,
+                                               zstd_batches,
+                                               zstd_decoders,
+                                               inflate,
+                                               typed_arrays,
+                                               columns,
+                                               block_sorts};
 
 }  // namespace
 

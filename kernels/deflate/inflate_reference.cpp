@@ -4,6 +4,8 @@
 #include <array>
 #include <vector>
 
+#include "kernels/deflate/checksums_reference.hpp"
+
 namespace ptxkit::kernels {
 namespace {
 
@@ -48,30 +50,6 @@ class BitReader {
   std::span<const uint8_t> bytes_;
   size_t at_ = 0;
 };
-
-uint32_t crc32_of(std::span<const uint8_t> bytes) {
-  static const auto table = [] {
-    std::array<uint32_t, 256> entries{};
-    for (uint32_t i = 0; i < 256; ++i) {
-      uint32_t value = i;
-      for (int bit = 0; bit < 8; ++bit) value = value >> 1 ^ (value % 2 != 0 ? kCrc32Polynomial : 0);
-      entries[i] = value;
-    }
-    return entries;
-  }();
-  uint32_t crc = ~0u;
-  for (const uint8_t byte : bytes) crc = crc >> 8 ^ table[(crc ^ byte) & 0xFF];
-  return ~crc;
-}
-
-uint32_t adler32_of(std::span<const uint8_t> bytes) {
-  uint32_t a = 1, b = 0;
-  for (const uint8_t byte : bytes) {
-    a = (a + byte) % kAdlerModulus;
-    b = (b + a) % kAdlerModulus;
-  }
-  return b << 16 | a;
-}
 
 // A canonical code (3.2.2).
 class Code {
@@ -145,7 +123,7 @@ class Inflater {
     uint32_t checksum = 0;
     for (uint32_t i = 0; i < kZlibTrailerBytes; ++i)
       checksum = checksum << 8 | bits_.integer(1, "a zlib stream's checksum is cut off");
-    require(checksum == adler32_of(dst_.first(size_)), "a zlib stream's checksum is another",
+    require(checksum == adler32_reference(dst_.first(size_)), "a zlib stream's checksum is another",
             BatchStatus::bad_checksum);
   }
 
@@ -163,14 +141,14 @@ class Inflater {
       }
     }
     if ((flags & kGzipHeaderCrcFlag) != 0) {
-      const uint32_t crc = crc32_of(bits_.since(begin)) & 0xFFFF;
+      const uint32_t crc = crc32_reference(bits_.since(begin)) & 0xFFFF;
       require(bits_.integer(2, kCutOff) == crc, "a member's header has another checksum", BatchStatus::bad_checksum);
     }
     stream();
     const auto content = dst_.subspan(begin_, size_ - begin_);
     const uint32_t crc = bits_.integer(4, "a member's checksum is cut off");
     const uint32_t size = bits_.integer(4, "a member's checksum is cut off");
-    require(crc == crc32_of(content), "a member's checksum is another", BatchStatus::bad_checksum);
+    require(crc == crc32_reference(content), "a member's checksum is another", BatchStatus::bad_checksum);
     require(size == static_cast<uint32_t>(content.size()), "a member does not have the bytes that it states");
   }
 

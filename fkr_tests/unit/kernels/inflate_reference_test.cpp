@@ -16,6 +16,7 @@
 #include "fkr_tests/cases/corpus.hpp"
 #include "fkr_tests/cases/deflate_streams.hpp"
 #include "fkr_tests/cases/deflate_verdicts.hpp"
+#include "kernels/deflate/deflate_reference.hpp"
 
 namespace ptxkit::kernels {
 namespace {
@@ -78,6 +79,15 @@ TEST(InflateReference, WhatZlibWrites) {
                         {.framing = framing, .memory_level = std::max(1, level), .flush_bytes = 2500, .flush = flush}),
               raw, framing);
       }
+    }
+  }
+}
+
+TEST(InflateReference, WhatOurEncoderWrites) {
+  for (const Bytes& raw : ptxkit::testing::deflate_contents(60'000)) {
+    for (const auto& variant : {kChunkVariant, kHighVariant}) {
+      for (const DeflateFraming framing : kFramings)
+        expect_inflated(deflate_reference(raw, variant, framing), raw, framing);
     }
   }
 }
