@@ -12,6 +12,7 @@ namespace {
 
 constexpr int kOrderSweeps = 12, kPlaceSweeps = 10;
 constexpr double kLaneWidth = 10;
+constexpr size_t kMostCrossings = 200'000;  // of ranks by edges that have lanes
 
 // A box, or the point where an edge crosses a rank.
 struct Node {
@@ -63,12 +64,35 @@ class Layout {
     nodes_[below].above.push_back(above);
   }
 
+  uint32_t crossings_of(const Edge& edge) const {
+    const uint32_t from = nodes_[edge.from].rank, to = nodes_[edge.to].rank;
+    return from < to ? to - from - 1 : from - to + 1;
+  }
+
+  // The most ranks that an edge with a lane may cross, so that all lanes together cross kMostCrossings at most.
+  uint32_t longest_lane() const {
+    std::vector<uint32_t> lengths;
+    for (const Edge& edge : drawing_.edges) lengths.push_back(crossings_of(edge));
+    std::ranges::sort(lengths);
+    size_t crossed = 0;
+    for (const uint32_t length : lengths) {
+      crossed += length;
+      if (crossed > kMostCrossings) return length - 1;
+    }
+    return UINT32_MAX;
+  }
+
   void route_edges() {
+    const uint32_t longest = longest_lane();
     for (Edge& edge : drawing_.edges) {
       std::vector<uint32_t> lane;
       const uint32_t from_rank = nodes_[edge.from].rank, to_rank = nodes_[edge.to].rank;
       // An edge into an irreducible loop may run against the order but still lead downwards.
       if (to_rank > from_rank) edge.is_back = false;
+      if (crossings_of(edge) > longest) {
+        lanes_.emplace_back();
+        continue;
+      }
       if (edge.is_back) {
         for (uint32_t rank = to_rank; rank <= from_rank; ++rank) {
           lane.push_back(add_lane(rank));

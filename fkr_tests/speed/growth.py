@@ -47,7 +47,12 @@ def comments_before_functions(n):
     return kernel(["// ptx-debug: allow F051 -- of a test"] * (n // 2) + ["/* none */"] * (n // 4), functions)
 
 
-SHAPES = [loads_of_one_base, calls_in_a_chain, comments_that_allow, comments_before_functions]
+def atomics_and_reads(n):
+    return kernel(f"mul.wide.u32 %rd{i + 1}, %r0, {4 * (i % 9 + 1)};\nadd.u64 %rd{i + 1}, %rd{i + 1}, %rd0;\n"
+                  f"atom.global.add.u32 %r5, [%rd{i + 1}], 1;\nld.global.u32 %r6, [%rd{i + 1}];" for i in range(n // 4))
+
+
+SHAPES = [atomics_and_reads, loads_of_one_base, calls_in_a_chain, comments_that_allow, comments_before_functions]
 VERDICTS = (0, 1, 2, 3)  # exit codes of a run that came to its end
 
 

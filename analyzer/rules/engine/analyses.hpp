@@ -4,6 +4,7 @@
 #include <iterator>
 #include <map>
 #include <optional>
+#include <set>
 #include <utility>
 #include <vector>
 
@@ -19,6 +20,7 @@
 #include "analyzer/flow/ssa.hpp"
 #include "analyzer/flow/uniformity.hpp"
 #include "analyzer/ptx/facts.hpp"
+#include "analyzer/ptx/names.hpp"
 #include "analyzer/rules/engine/alignment.hpp"
 #include "analyzer/rules/engine/context.hpp"
 
@@ -39,6 +41,8 @@ struct Analyses {
   const flow::UniformityAnalysis& uniformity();
   // The same for threads whose %tid differs in one component, 0 to 2, alone.
   const flow::UniformityAnalysis& uniformity_of_row(unsigned dimension);
+  // Whether the kernel reads the component, 0 to 2, of a special register.
+  bool reads_special(ptx::SpecialRegister special, unsigned dimension);
   const std::vector<ptx::Access>& accesses();  // of reachable instructions, in program order
   const Alignment& alignment();
   const flow::RegisterPressure& pressure();
@@ -57,6 +61,7 @@ struct Analyses {
   std::optional<flow::Forms> forms_;
   std::optional<flow::Conditions> conditions_;
   std::optional<flow::UniformityAnalysis> uniformity_, row_uniformity_[3];
+  std::optional<std::set<std::pair<ptx::SpecialRegister, char>>> special_reads_;  // register and component
   std::optional<std::vector<ptx::Access>> accesses_;
   std::optional<Alignment> alignment_;
   std::optional<flow::RegisterPressure> pressure_;

@@ -153,12 +153,11 @@ class BlockRaceSearch {
 
 bool BlockRaceSearch::choose_threads() {
   const flow::LaunchShape& shape = analyses_->shape();
-  const ptx::Function& function = context_->function();
   uint32_t grid[3];
   std::vector<std::array<uint32_t, 3>> blocks{{0, 0, 0}};
   for (unsigned d = 0; d < 3; ++d) {
     // Atomics in global memory are for several blocks.
-    const bool is_read = reads_special(function, SpecialRegister::ctaid, d) || (pairs_ == RacePairs::mixed && d == 0);
+    const bool is_read = analyses_->reads_special(SpecialRegister::ctaid, d) || (pairs_ == RacePairs::mixed && d == 0);
     grid[d] = shape.grid[d] ? shape.grid[d] : is_read ? 2 : 1;
     if (!shape.grid[d] || grid[d] > 2) is_whole_grid_ = false;
     if (grid[d] == 1) continue;
@@ -176,7 +175,7 @@ bool BlockRaceSearch::choose_threads() {
   } else {
     is_whole_grid_ = false;
     const uint32_t threads = std::min(shape.max_threads, kAssumedThreads);
-    const bool has_rows = reads_special(function, SpecialRegister::tid, 1);
+    const bool has_rows = analyses_->reads_special(SpecialRegister::tid, 1);
     const uint32_t rows = has_rows ? std::min(threads, 16u) : 1, columns = threads / rows;
     const std::set<uint32_t> xs{0, std::min(1u, columns - 1), columns - 1}, ys{0, std::min(1u, rows - 1), rows - 1};
     for (const uint32_t y : ys)

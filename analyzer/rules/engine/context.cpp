@@ -89,6 +89,17 @@ const flow::UniformityAnalysis& Analyses::uniformity_of_row(unsigned dimension) 
   return *row;
 }
 
+bool Analyses::reads_special(ptx::SpecialRegister special, unsigned dimension) {
+  if (!special_reads_) {
+    special_reads_.emplace();
+    for (const ptx::Operand& operand : context_->function().operand_pool) {
+      if (operand.kind == ptx::OperandKind::special)
+        special_reads_->insert({static_cast<ptx::SpecialRegister>(operand.id), static_cast<char>(operand.component)});
+    }
+  }
+  return special_reads_->contains({special, static_cast<char>('x' + dimension)});
+}
+
 const std::vector<ptx::Access>& Analyses::accesses() {
   if (!accesses_) {
     accesses_.emplace();

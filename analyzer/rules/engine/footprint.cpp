@@ -1,6 +1,7 @@
 #include "analyzer/rules/engine/footprint.hpp"
 
 #include <algorithm>
+#include <set>
 
 #include "analyzer/rules/engine/walk.hpp"
 
@@ -43,34 +44,48 @@ bool Footprints::tells_threads_apart(const RacingAccess& access) {
 }
 
 bool Footprints::uses_value(Context& context, const RacingAccess& load, LoopIteration moment, uint32_t thread) {
-  const ptx::Function& function = context.function();
-  const flow::Ssa& ssa = analyses_->ssa();
-  const auto is_from_load = [&](flow::ValueId id) {
-    return ssa.value(id).kind == flow::Value::Kind::result && ssa.value(id).instruction == load.access.instruction;
-  };
-  const auto runs = [&](ptx::InstructionId id) {
-    flow::Evaluator& of_threads = evaluator(load, moment);
+  const auto effects = effects_of_loads(context).find(load.access.instruction);
+  if (effects == effects_of_loads_->end()) return false;
+  flow::Evaluator& of_threads = evaluator(load, moment);
+  return std::ranges::any_of(effects->second, [&](ptx::InstructionId id) {
     return std::ranges::none_of(analyses_->conditions().of_instruction(id), [&](const flow::Condition& condition) {
       const flow::Column::Bits holds = of_threads.column(condition.predicate)[thread];
       return holds && (*holds != 0) != condition.expected;
     });
-  };
-  bool is_used = false;
+  });
+}
+
+const std::map<ptx::InstructionId, std::vector<ptx::InstructionId>>& Footprints::effects_of_loads(Context& context) {
+  if (effects_of_loads_) return *effects_of_loads_;
+  auto& found = effects_of_loads_.emplace();
+  const ptx::Function& function = context.function();
+  const flow::Ssa& ssa = analyses_->ssa();
+  std::set<ptx::InstructionId> loads;
+  for (const RacingAccess& access : *accesses_) {
+    if (access.access.kind == ptx::AccessKind::load) loads.insert(access.access.instruction);
+  }
   for_each_instruction(context, [&](ptx::InstructionId id, const ptx::Instruction& instruction) {
-    if (is_used) return;
     const ptx::Accesses accesses = ptx::accesses_of(function, id);
     const bool has_effect = ptx::is_branch(instruction) || ptx::ends_thread(instruction) ||
                             instruction.op == ptx::Op::call ||
                             std::any_of(accesses.items, accesses.items + accesses.count,
                                         [](const ptx::Access& each) { return each.kind != ptx::AccessKind::load; });
     if (!has_effect) return;
-    bool depends = instruction.guard && any_ancestor(context, ssa.guard(id), is_from_load);
+    const auto add_loads_behind = [&](flow::ValueId value) {
+      if (value == flow::kNone) return;
+      for (const flow::ValueId id_of : ancestors(context, value)) {
+        if (ssa.value(id_of).kind != flow::Value::Kind::result || !loads.contains(ssa.value(id_of).instruction))
+          continue;
+        std::vector<ptx::InstructionId>& effects = found[ssa.value(id_of).instruction];
+        if (effects.empty() || effects.back() != id) effects.push_back(id);
+      }
+    };
+    if (instruction.guard) add_loads_behind(ssa.guard(id));
     ptx::for_each_register(function, instruction, [&](uint32_t index, const ptx::Operand&, bool written) {
-      depends = depends || (!written && any_ancestor(context, ssa.at(index), is_from_load));
+      if (!written) add_loads_behind(ssa.at(index));
     });
-    is_used = depends && runs(id);
   });
-  return is_used;
+  return found;
 }
 
 void Footprints::trim() {
@@ -150,13 +165,6 @@ const Footprint& Footprints::of(size_t access, LoopIteration moment) {
   return place->second;
 }
 
-bool reads_special(const ptx::Function& function, ptx::SpecialRegister special, unsigned dimension) {
-  return std::ranges::any_of(function.operand_pool, [&](const ptx::Operand& operand) {
-    return operand.kind == ptx::OperandKind::special && operand.component == 'x' + dimension &&
-           static_cast<ptx::SpecialRegister>(operand.id) == special;
-  });
-}
-
 bool are_digits_apart(Context& context, const RacingAccess& a, const RacingAccess& b, ptx::SpecialRegister which,
                       const Sameness& sameness) {
   Analyses& analyses = context.analyses();
@@ -207,9 +215,8 @@ bool are_digits_apart(Context& context, const RacingAccess& a, const RacingAcces
     }
   }
   for (unsigned d = 0; d < 3; ++d) {
-    const bool varies = which == kThread
-                            ? shape.max_tid(d) > 0
-                            : shape.grid[d] != 1 && (shape.grid[d] || reads_special(context.function(), kBlock, d));
+    const bool varies = which == kThread ? shape.max_tid(d) > 0
+                                         : shape.grid[d] != 1 && (shape.grid[d] || analyses.reads_special(kBlock, d));
     if (varies && !has_dimension[d]) return false;
   }
   std::ranges::sort(digits, {}, &Digit::coefficient);

@@ -91,6 +91,8 @@ class Footprints {
 
  private:
   Footprint compute(const RacingAccess& access, LoopIteration moment);
+  // For the loads among the accesses: the branches, stores, calls and exits that depend on what they give.
+  const std::map<ptx::InstructionId, std::vector<ptx::InstructionId>>& effects_of_loads(Context& context);
 
   Analyses* analyses_;
   const std::vector<RacingAccess>* accesses_;
@@ -99,6 +101,7 @@ class Footprints {
   std::map<LoopIteration, flow::Evaluator> evaluators_;
   std::map<std::pair<size_t, LoopIteration>, Footprint> footprints_;  // of an access in a moment
   size_t place_count_ = 0;                                            // in all of them
+  std::optional<std::map<ptx::InstructionId, std::vector<ptx::InstructionId>>> effects_of_loads_;
 };
 
 // Whether two accesses have different addresses in any two threads of one block (`which` is %tid) or of two blocks
@@ -107,9 +110,6 @@ class Footprints {
 // reads, and in those of a known grid.
 bool are_digits_apart(Context& context, const RacingAccess& a, const RacingAccess& b, ptx::SpecialRegister which,
                       const Sameness& sameness);
-
-// Whether the kernel reads the component of a special register.
-bool reads_special(const ptx::Function& function, ptx::SpecialRegister special, unsigned dimension);
 
 // The modulus that is left of the offsets of two footprints once what is the same for all threads has cancelled: 0 if
 // they are exact. Where the two are not of one moment, values that change in a loop do not cancel.
