@@ -251,6 +251,11 @@ section_gzip() {
   expect 1 "$pack" --range 0:3000001 a.gz -o none; says "beyond the 3000000 bytes"; absent none
   # Behind the last member: zeros are padding, other bytes give a warning, as with gzip.
   { cat a.gz; head -c 300000 /dev/zero; } >padded.gz; expect 0 "$pack" -dc padded.gz; silent; same out input
+  # Zeros may be padding; a member behind them that is not read keeps the file.
+  { cat a.gz; head -c 10 /dev/zero; cat a.gz; } >two.gz
+  expect 0 "$pack" -q -d --rm -f two.gz; silent; present two.gz
+  expect 0 "$pack" -d --rm -f two.gz; says "bytes behind the last member are ignored; it is not removed"; present two.gz
+  { cat a.gz; head -c 10 /dev/zero; } >padded.gz; expect 0 "$pack" -d --rm -f padded.gz; silent; absent padded.gz
   { cat a.gz; printf 'junk'; } >tail.gz; expect 0 "$pack" -dc tail.gz; same out input; says "tail.gz, byte $(stat -c %s a.gz): 4 bytes behind the last member are ignored"
   expect 0 "$pack" -q -t tail.gz; silent; expect 0 "$pack" --list tail.gz
   # What is not there is refused.

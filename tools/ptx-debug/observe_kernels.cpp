@@ -23,7 +23,9 @@ using rules::Verdict;
 
 // Warp instructions with all checks that a second stands for; about as many as one core of a server executes.
 constexpr double kStepsPerSecond = 2 * kMadeLaunches * kMadeSteps;  // 980,000
-constexpr double kTextKernels = 20;                                 // a text may take the time of so many kernels
+// Buffers that the launch file sizes, for each second of a kernel's runs: they are filled and compared in every launch.
+constexpr double kBytesPerSecond = 128 << 20;
+constexpr double kTextKernels = 20;  // a text may take the time of so many kernels
 
 bool has_fault(std::string_view rule) {
   static constexpr std::string_view kRules[] = {
@@ -112,6 +114,17 @@ void add(report::KernelAnalysis& kernel, ObservedFinding observed) {
   settle(verdict->result, severity, observed.is_certain);
 }
 
+// What the buffers of a launch take that the facts give a size.
+uint64_t stated_bytes(const flow::LaunchFacts* facts) {
+  uint64_t bytes = 0;
+  if (facts == nullptr) return 0;
+  for (const auto& [name, parameter] : facts->parameters) {
+    bytes += parameter.size_bytes;
+    for (const flow::MemberFacts& member : parameter.members) bytes += member.size_bytes;
+  }
+  return bytes;
+}
+
 }  // namespace
 
 void observe_kernels(report::FileAnalysis& file, const report::AnalysisOptions& options, const RunChoice& choice) {
@@ -132,6 +145,17 @@ void observe_kernels(report::FileAnalysis& file, const report::AnalysisOptions& 
       kernel.run = rules::ObservedRun{.not_run = "the time for runs of this text is spent; --run-seconds gives more"};
       continue;
     }
+    const auto most_bytes = static_cast<uint64_t>(choice.kernel_seconds * kBytesPerSecond);
+    if (const uint64_t bytes = stated_bytes(facts); bytes > most_bytes) {
+      kernel.run = rules::ObservedRun{
+          .not_run = fmt::format("the buffers of the launch file take {} bytes, runs take at most {}; --run-seconds "
+                                 "gives more",
+                                 bytes, most_bytes)};
+      continue;
+    }
+    text_steps -= std::min(
+        text_steps, static_cast<uint64_t>(static_cast<double>(stated_bytes(facts)) / static_cast<double>(most_bytes) *
+                                          static_cast<double>(kernel_steps)));
     Observations observations = observe(module, kernel.function, facts, kernel_steps);
     text_steps -= std::min(text_steps, observations.steps);
     kernel.run = std::move(observations.run);

@@ -139,6 +139,7 @@ class Packer {
     if (options_.range) {
       return extract(*input, source, sink).and_then(finish).and_then([&] { return commit(*file, *input); });
     }
+    has_garbage_ = false;
     const auto totals = transform(*input, source, sink);
     if (!totals) return tl::unexpected(totals.error());
     if (auto finished = finish(); !finished) return finished;
@@ -150,7 +151,8 @@ class Packer {
     }
     if (auto committed = commit(*file, *input); !committed) return committed;
     if (options_.verbose()) report(*input, file->name(), *totals);
-    return options_.remove_source ? remove_input(input_path, *input, *file) : Result<void>();
+    // What stands behind the last member may be another one that is damaged.
+    return options_.remove_source && !has_garbage_ ? remove_input(input_path, *input, *file) : Result<void>();
   }
 
   Result<void> choose(const InputFile& input) {
@@ -329,8 +331,9 @@ class Packer {
     }
     if (format_ == FileFormat::gzip) {
       const auto ignore_garbage = [&](uint64_t offset, uint64_t count) {
-        request_.notice(fmt::format("{}, byte {}: {} behind the last member are ignored", input.name(), offset,
-                                    plural(count, "byte")),
+        has_garbage_ = true;
+        request_.notice(fmt::format("{}, byte {}: {} behind the last member are ignored{}", input.name(), offset,
+                                    plural(count, "byte"), options_.remove_source ? "; it is not removed" : ""),
                         true);
       };
       if (options_.mode != Mode::compress) {
@@ -405,7 +408,8 @@ class Packer {
   FileFormat format_;
   std::optional<format::PtzCoding> codec_;
   scheduler::Ledger* memory_ = nullptr;
-  double begin_ = 0;  // on the trace's clock
+  bool has_garbage_ = false;  // bytes behind the last member of a gzip file
+  double begin_ = 0;          // on the trace's clock
 };
 
 // A thread copies several times as fast as it compresses.
