@@ -38,7 +38,7 @@ inline constexpr uint32_t kInflateSegmentBits = 9 * 32;
 // the last of them. The header of a dynamic block fits.
 inline constexpr uint32_t kInflateStagedWords = 320;
 // A round has at most so many matches and bytes. A segment alone has fewer.
-inline constexpr uint32_t kInflateRoundMatches = 640, kInflateRoundBytes = 65535;
+inline constexpr uint32_t kInflateRoundMatches = 512, kInflateRoundBytes = 65535;
 
 // Codes of up to so many bits are looked up; longer ones are searched.
 inline constexpr uint32_t kInflateLiteralBits = 10, kInflateDistanceBits = 8;

@@ -63,10 +63,24 @@ class InflateInput {
   // The place of bit 0 of what is staged. Positions count from there.
   WarpU32 staged_begin() const { return *first_ << 5; }
   // 32 bits from a position on, the first one lowest.
-  LaneU32 bits(const LaneU32& position) const {
-    using namespace dsl;
+  LaneU32 bits(const LaneU32& position) const { return window(position).bits(); }
+
+  // 64 bits from a position on.
+  struct Window {
+    LaneU32 low, middle, high, position;
+
+    LaneU32 bits() const { return dsl::funnel_right(low, middle, position); }
+    // Those behind the first `count`, at most 32.
+    LaneU32 bits_behind(const LaneU32& count) const {
+      using namespace dsl;
+      const LaneU32 shift = (position & 31) + count;
+      const LaneBool is_next = shift >= 32;
+      return funnel_right(select(is_next, middle, low), select(is_next, high, middle), shift);
+    }
+  };
+  Window window(const LaneU32& position) const {
     const auto word = staged_.at(position >> 5);
-    return funnel_right(word.load(), word.template at<1>().load(), position);
+    return {word.load(), word.template at<1>().load(), word.template at<2>().load(), position};
   }
 
  private:

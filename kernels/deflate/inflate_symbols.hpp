@@ -39,73 +39,90 @@ class InflateSymbols {
     LaneVar stop;        // kInflateIsEnd or kInflateIsBad if it does not go on behind its segment
     LaneVar bytes, matches;
   };
+  // Both numbers of a run are counted at once.
+  static constexpr dsl::u32 kOneMatch = 1u << 20;
 
-  // Where a lane writes what it decodes.
-  struct Places {
-    LaneU32 bytes, matches;  // from the start of the round's output, and of its list
-    LaneVar& fault;          // BatchStatus of the first thing that is wrong, or ok
-  };
+  // A length, by its entry and the bits that begin with it.
+  static LaneU32 length_of(const LaneU32& entry, const LaneU32& bits) {
+    const LaneU32 width = entry & kInflateWidthMask, extra = entry >> kInflateExtraShift & kInflateLengthExtraMask;
+    return (entry >> kInflateLengthShift & kInflateLengthMask) + bit_field(bits, width - extra, extra);
+  }
+  static LaneU32 distance_of(const LaneU32& entry, const LaneU32& bits) {
+    const LaneU32 width = entry & kInflateWidthMask, extra = entry >> kInflateExtraShift & kInflateDistanceExtraMask;
+    return (entry >> kInflateDistanceShift & kInflateDistanceMask) + bit_field(bits, width - extra, extra);
+  }
 
-  // Goes over the symbols from `run.begin` to the end of the segment: counts them, or, with `places`, writes them.
-  void go(Run& run, const LaneU32& segment_end, const WarpU32& input_end, const Places* places) {
+  // Goes over the symbols from `run.begin` to the end of the segment, or of the item if that comes first.
+  void count(Run& run, const LaneU32& segment_end, const WarpU32& input_end) {
     using namespace dsl;
-    LaneVar at(k_, *run.begin), bytes(k_, 0), matches(k_, 0);
-    if (places == nullptr) run.stop = 0;
+    const LaneU32 end = min(segment_end, input_end);
+    LaneVar at(k_, *run.begin), counted(k_, 0), stop(k_, 0);
+    k_.thread_loop([&](auto& symbols) {
+      symbols.break_if(*at >= end);
+      const auto window = input_.window(*at);
+      const LaneU32 bits = window.bits(), entry = codes_.literals.find(bits), width = entry & kInflateWidthMask;
+      LaneVar size(k_, 1);
+      stop = entry & (kInflateIsEnd | kInflateIsBad);
+      at += width;
+      k_.if_((entry & kInflateIsMatch) != 0, [&] {
+        const LaneU32 distance = codes_.distances.find(window.bits_behind(width));
+        size = length_of(entry, bits) + kOneMatch;
+        stop = distance & kInflateIsBad;
+        at += distance & kInflateWidthMask;
+      });
+      symbols.break_if(*stop != 0);
+      counted += *size;
+    });
+    // The last symbol is cut off, or there is none where one should follow.
+    const LaneBool is_cut_off = (*at > input_end) | ((*at == input_end) & (*stop == 0));
+    run.stop = *stop | select(is_cut_off, k_.constant(kInflateIsBad), 0);
+    run.end = *at;
+    run.bytes = *counted & (kOneMatch - 1);
+    run.matches = *counted / kOneMatch;
+  }
+
+  // Goes over them again and writes them: the first byte to `first_place`, the first match as number `first_match` of
+  // the list. Places in the list count from the start of the round's output. The result is the status of the first
+  // symbol that is wrong, or ok.
+  LaneU32 write(const Run& run, const LaneU32& segment_end, const WarpU32& input_end, const LaneU32& first_place,
+                const LaneU32& first_match) {
+    using namespace dsl;
+    constexpr auto kOk = static_cast<u32>(BatchStatus::ok);
+    LaneVar at(k_, *run.begin), place(k_, first_place), number(k_, first_match), status(k_, kOk);
     k_.thread_loop([&](auto& symbols) {
       symbols.break_if(*at >= segment_end);
-      const LaneU32 bits = input_.bits(*at), entry = codes_.literals.find(bits), width = entry & kInflateWidthMask;
-      LaneVar behind(k_, *at + width), size(k_, 1), flags(k_, entry & (kInflateIsEnd | kInflateIsBad));
-      LaneVar is_wrong(k_, 0), is_over(k_, 0);
-      const auto check = [&](const LaneU32& place, const LaneBool& is_near) {
-        is_wrong = zext<u32>((*flags >= kInflateIsBad) | (*behind > input_end) | !is_near);
-        is_over = zext<u32>(place + *size > output_.capacity());
-        return (*is_wrong | *is_over | *flags) == 0;
+      const auto window = input_.window(*at);
+      const LaneU32 bits = window.bits(), entry = codes_.literals.find(bits), width = entry & kInflateWidthMask;
+      LaneVar size(k_, 1), is_wrong(k_, 0), is_over(k_, 0), is_end(k_, entry & kInflateIsEnd);
+      at += width;
+      const auto is_right = [&](const LaneBool& has_code) {
+        is_wrong = zext<u32>(!has_code | (*at > input_end));
+        is_over = zext<u32>(*place + *size > output_.capacity());
+        return (*is_wrong | *is_over | *is_end) == 0;
       };
-      const LaneBool is_match = (entry & kInflateIsMatch) != 0;
       // Both branches write, so that lanes meet again behind them before any leaves the loop.
-      k_.if_(is_match, [&] {
-          const LaneU32 extra = entry >> kInflateExtraShift & kInflateLengthExtraMask;
-          size = (entry >> kInflateLengthShift & kInflateLengthMask) + bit_field(bits, width - extra, extra);
-          const LaneU32 more = input_.bits(*behind), distance_entry = codes_.distances.find(more);
-          const LaneU32 distance_width = distance_entry & kInflateWidthMask;
-          behind += distance_width;
-          flags = distance_entry & kInflateIsBad;
-          if (places == nullptr) return;
-          const LaneU32 distance_extra = distance_entry >> kInflateExtraShift & kInflateDistanceExtraMask;
-          const LaneU32 distance = (distance_entry >> kInflateDistanceShift & kInflateDistanceMask) +
-                                   bit_field(more, distance_width - distance_extra, distance_extra);
-          const LaneU32 place = output_.size_bytes() + places->bytes + *bytes;
-          k_.if_(check(place, distance <= place - output_.stream_at()), [&] {
-            const LaneU32 number = places->matches + *matches;
-            matches_.matches.at(number).store((*size - kDeflateMinMatch) | (distance - 1) << kInflateMatchShift);
-            matches_.places.at(number).store(trunc<u16>(places->bytes + *bytes));
+      k_.if_((entry & kInflateIsMatch) != 0, [&] {
+          const LaneU32 more = window.bits_behind(width), distance_entry = codes_.distances.find(more);
+          const LaneU32 distance = distance_of(distance_entry, more);
+          size = length_of(entry, bits);
+          at += distance_entry & kInflateWidthMask;
+          const LaneBool has_code = (distance_entry < kInflateIsBad) & (distance <= *place - output_.stream_at());
+          k_.if_(is_right(has_code), [&] {
+            matches_.matches.at(*number).store((*size - kDeflateMinMatch) | (distance - 1) << kInflateMatchShift);
+            matches_.places.at(*number).store(trunc<u16>(*place - output_.size_bytes()));
           });
+          number += 1;
         }).else_([&] {
-        if (places == nullptr) return;
-        const LaneU32 place = output_.size_bytes() + places->bytes + *bytes;
-        k_.if_(check(place, k_.constant(true)),
-               [&] { output_.room().at(place).store(trunc<u8>(entry >> kInflateLengthShift)); });
+        k_.if_(is_right(entry < kInflateIsBad),
+               [&] { output_.room().at(*place).store(trunc<u8>(entry >> kInflateLengthShift)); });
       });
-      if (places == nullptr) {
-        flags |= select(*behind > input_end, k_.constant(kInflateIsBad), 0);
-        run.stop = *flags;
-        at = select(*flags >= kInflateIsBad, *at, *behind);
-        symbols.break_if(*flags != 0);
-      } else {
-        const LaneBool is_end = *flags == kInflateIsEnd;
-        places->fault =
-            select(*is_wrong != 0, k_.constant(static_cast<u32>(BatchStatus::cannot_decompress)),
-                   select(is_end | (*is_over == 0), static_cast<u32>(BatchStatus::ok), output_.overrun_status()));
-        symbols.break_if((*is_wrong != 0) | is_end | (*is_over != 0));
-        at = *behind;
-      }
-      bytes += *size;
-      matches += zext<u32>(is_match);
+      status = select(*is_wrong != 0, k_.constant(static_cast<u32>(BatchStatus::cannot_decompress)),
+                      select((*is_end != 0) | (*is_over == 0), kOk, output_.overrun_status()));
+      symbols.break_if((*is_wrong != 0) | (*is_end != 0) | (*is_over != 0));
+      status = k_.constant(kOk);  // what one way out leaves differs from the other, so that LLVM keeps them apart
+      place += *size;
     });
-    if (places != nullptr) return;
-    run.end = *at;
-    run.bytes = *bytes;
-    run.matches = *matches;
+    return *status;
   }
 
   // Decodes a round from `place` on, which is staged, and moves `place` behind it. The result is whether the block ends
@@ -123,7 +140,7 @@ class InflateSymbols {
       turns.break_if(!any(moves));
       k_.if_(moves, [&] {
         run.begin = select(*is_guess != 0, first + lane * kInflateSegmentBits, before);
-        go(run, segment_end, input_end, nullptr);
+        count(run, segment_end, input_end);
       });
       is_guess = 0;
     });
@@ -135,8 +152,7 @@ class InflateSymbols {
     const WarpU32 last = 31 - clz(ballot(fits));
     LaneVar fault(k_, static_cast<u32>(BatchStatus::ok));
     k_.if_(fits, [&] {
-      const Places places{bytes - *run.bytes, matches - *run.matches, fault};
-      go(run, segment_end, input_end, &places);
+      fault = write(run, segment_end, input_end, output_.size_bytes() + bytes - *run.bytes, matches - *run.matches);
     });
     const WarpU32 faulty = ballot(*fault != static_cast<u32>(BatchStatus::ok));
     outcome_.fail_with(faulty != 0, shuffle(*fault, ctz(faulty) & (kWarpLanes - 1)));
