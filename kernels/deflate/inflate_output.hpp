@@ -94,8 +94,8 @@ class InflateOutput {
       const LaneU32 owner = *before + popc(starts & lanes_to_own);
       before += popc(starts);
       const auto [match_start, distance] = sources_.at(times<2>(owner)).template load_vector<2>();
-      const LaneU32 place = window + lane;
-      const LaneBool repeats = (place >= match_start) & (place < total);
+      const LaneU32 place = min(window + lane, total - 1);
+      const LaneBool repeats = place >= match_start;
       is_match = zext<u32>(repeats);
       LaneVar from(k_, place - select(repeats, distance, 0));
       k_.if_(near, [&] {
@@ -112,7 +112,7 @@ class InflateOutput {
     };
     Var<u8, Rate::thread> byte(k_, 0);
     // Sources may lie before `base`, so they are counted from the start of the output.
-    const auto load = [&](const LaneU32& from) { k_.if_(*is_match != 0, [&] { byte = dst_.at(base + from).load(); }); };
+    const auto load = [&](const LaneU32& from) { byte = dst_.at(base + from).load(); };
     load(source(k_.constant<u32>(0)));
     LaneVar stores(k_, *is_match);
     k_.range(k_.constant<u32>(kWarpLanes), total, kWarpLanes, [&](const WarpU32& window) {
@@ -122,7 +122,8 @@ class InflateOutput {
       load(from);
       stores = *is_match;
     });
-    k_.if_(*stores != 0, [&] { output.at(align_down<kWarpLanes>(total - 1) + lane).store(*byte); });
+    const LaneU32 last = align_down<kWarpLanes>(total - 1) + lane;
+    k_.if_((*stores != 0) & (last < total), [&] { output.at(last).store(*byte); });
     k_.sync_warp();
   }
 

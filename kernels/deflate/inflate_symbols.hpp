@@ -36,7 +36,7 @@ class InflateSymbols {
   struct Run {
     explicit Run(dsl::Kernel& k) : begin(k, 0), end(k, 0), stop(k, 0), bytes(k, 0), matches(k, 0) {}
     LaneVar begin, end;  // positions
-    LaneVar stop;        // kInflateIsEnd or kInflateIsBad if it does not go on behind its segment
+    LaneVar stop;        // kInflateIsEnd or kInflateIsBad where the symbols end before the segment
     LaneVar bytes, matches;
   };
   // Both numbers of a run are counted at once.
@@ -52,7 +52,8 @@ class InflateSymbols {
     return (entry >> kInflateDistanceShift & kInflateDistanceMask) + bit_field(bits, width - extra, extra);
   }
 
-  // Goes over the symbols from `run.begin` to the end of the segment, or of the item if that comes first.
+  // Goes over the symbols from `run.begin` to the end of the segment, or of the item if that comes first. Whether a
+  // symbol is cut off, or missing, write() finds.
   void count(Run& run, const LaneU32& segment_end, const WarpU32& input_end) {
     using namespace dsl;
     const LaneU32 end = min(segment_end, input_end);
@@ -73,9 +74,7 @@ class InflateSymbols {
       symbols.break_if(*stop != 0);
       counted += *size;
     });
-    // The last symbol is cut off, or there is none where one should follow.
-    const LaneBool is_cut_off = (*at > input_end) | ((*at == input_end) & (*stop == 0));
-    run.stop = *stop | select(is_cut_off, k_.constant(kInflateIsBad), 0);
+    run.stop = *stop;
     run.end = *at;
     run.bytes = *counted & (kOneMatch - 1);
     run.matches = *counted / kOneMatch;
