@@ -13,6 +13,7 @@
 #include "kernels/abi.hpp"
 #include "kernels/bwt/abi.hpp"
 #include "kernels/bwt/bwt_reference.hpp"
+#include "kernels/deflate/deflate_encode_format.hpp"
 #include "kernels/deflate/deflate_reference.hpp"
 #include "kernels/deflate/inflate_format.hpp"
 #include "kernels/images.hpp"
@@ -400,6 +401,30 @@ void zstd_decoders(EveryKernel& every) {
   call(kZstdBatchExecute, 2, 1, {"blocks"});
 }
 
+// Two items; what does not shrink is stored.
+void deflate_encoders(EveryKernel& every) {
+  const Bytes raw = lz4_input(every, kMaxChunkBytes);
+  const auto framing = DeflateFraming::gzip;
+  const auto call = [&](std::string_view kernel, const KernelArgument& matches, const KernelArgument& match_counts,
+                        const std::set<std::string_view>& by_content) {
+    const std::vector<Bytes> rooms(2, Bytes(deflate_batch_bound(raw.size(), DeflateFraming::bgzf)));
+    return every.run(kernel, 2, {2 * raw.size(), 2},
+                     {KernelArgument::addresses({raw, raw}), double_words({raw.size(), raw.size()}),
+                      KernelArgument::addresses(rooms), room(), room(), matches, match_counts, room(),
+                      KernelArgument::number(kMaxChunkBytes), KernelArgument::number(static_cast<uint32_t>(framing)),
+                      KernelArgument::number(2)},
+                     by_content);
+  };
+  const std::set<std::string_view> of_encode = {"output_bytes", "statuses", "tokens", "outputs", "matches"};
+  call(kDeflateMatchHigh, room(), room(), of_encode);
+  const auto matched = call(kDeflateMatch, room(), room(), of_encode);
+  const auto encoded = call(kDeflateEncode, KernelArgument::input(matched.at("matches")),
+                            KernelArgument::input(matched.at("match_counts")), {"outputs", "matches", "tokens"});
+  const Bytes stream = deflate_reference(raw, kChunkVariant, framing);
+  EXPECT_EQ(encoded.at("output_bytes"), bytes_of(std::vector<uint64_t>(2, stream.size())));
+  EXPECT_TRUE(std::equal(stream.begin(), stream.end(), encoded.at("outputs").begin()));
+}
+
 // Of one member: random bytes, which are copied whole, or weights.
 void typed_arrays(EveryKernel& every) {
   const TypedLayout layout = every.is_compressible() ? TypedLayout::bfloat16 : TypedLayout::bytes;
@@ -518,6 +543,7 @@ constexpr void (*kLaunches[])(EveryKernel&) = {zero_page,
                                                zstd_blocks,
                                                zstd_batches,
                                                zstd_decoders,
+                                               deflate_encoders,
                                                inflate,
                                                typed_arrays,
                                                columns,

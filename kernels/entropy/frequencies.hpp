@@ -1,7 +1,11 @@
-// Symbol frequencies by one warp: the computation of frequencies_reference.cpp. Lane l has the symbols 8l to 8l + 7.
+// Symbol frequencies by one warp: the computation of frequencies_reference.cpp. Lane l has the symbols 8l to 8l + 7; of
+// another number of symbols, as many as follow from it.
 #pragma once
 
 #include <array>
+#include <cstddef>
+#include <cstdint>
+#include <utility>
 
 #include "kernels/entropy/frequencies_reference.hpp"
 #include "kernels/transform.hpp"
@@ -12,29 +16,37 @@ inline constexpr uint32_t kLaneSymbols = kSymbols / dsl::kWarpLanes;
 
 using SymbolWords = dsl::Ptr<dsl::shared, dsl::u32, 16, dsl::Rate::warp>;  // a word for each symbol
 
-// A value for each of the lane's symbols.
-struct LaneSymbols {
-  explicit LaneSymbols(dsl::Kernel& k)
-      : values{LaneVar(k, 0), LaneVar(k, 0), LaneVar(k, 0), LaneVar(k, 0),
-               LaneVar(k, 0), LaneVar(k, 0), LaneVar(k, 0), LaneVar(k, 0)} {}
+// A value for each of the lane's symbols, of which a warp has `Symbols`, a multiple of 32.
+template <uint32_t Symbols>
+struct LaneSymbolsOf {
+  static constexpr uint32_t kCount = Symbols / dsl::kWarpLanes;
+
+  explicit LaneSymbolsOf(dsl::Kernel& k) : LaneSymbolsOf(k, std::make_index_sequence<kCount>{}) {}
   LaneVar& operator[](size_t i) { return values[i]; }
 
-  LaneU32 sum() {
-    return *values[0] + *values[1] + *values[2] + *values[3] + *values[4] + *values[5] + *values[6] + *values[7];
+  LaneU32 sum() { return sum(kCount); }
+  LaneU32 largest() { return largest(0, kCount); }
+
+  std::array<LaneVar, kCount> values;
+
+ private:
+  template <size_t... I>
+  LaneSymbolsOf(dsl::Kernel& k, std::index_sequence<I...>) : values{LaneVar(k, 0 * I)...} {}
+  LaneU32 sum(uint32_t count) { return count == 1 ? *values[0] : sum(count - 1) + *values[count - 1]; }
+  LaneU32 largest(uint32_t begin, uint32_t end) {
+    if (end - begin == 1) return *values[begin];
+    const uint32_t middle = (begin + end) / 2;
+    return dsl::max(largest(begin, middle), largest(middle, end));
   }
-  LaneU32 largest() {
-    using dsl::max;
-    return max(max(max(*values[0], *values[1]), max(*values[2], *values[3])),
-               max(max(*values[4], *values[5]), max(*values[6], *values[7])));
-  }
-  std::array<LaneVar, kLaneSymbols> values;
 };
+using LaneSymbols = LaneSymbolsOf<kSymbols>;
 
 // Calls body(j, s) for j in 0..7, where s is the lane's j-th symbol.
-template <class Body>
+template <uint32_t Symbols = kSymbols, class Body>
 void for_lane_symbols(dsl::Kernel& k, const Body& body) {
-  const LaneU32 first = k.lane() * kLaneSymbols;
-  dsl::unrolled<kLaneSymbols>([&](auto j) { body(j, first + j); });
+  constexpr uint32_t kCount = LaneSymbolsOf<Symbols>::kCount;
+  const LaneU32 first = k.lane() * kCount;
+  dsl::unrolled<kCount>([&](auto j) { body(j, first + j); });
 }
 
 // Counts the bytes of `src`: sixteen for each lane at aligned addresses, single bytes before and after that.

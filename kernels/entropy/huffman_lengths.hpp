@@ -1,6 +1,8 @@
 // Huffman code lengths by one warp: those of code_lengths in huffman_reference.cpp. All lanes sort and count. Pairing
-// is done by lane 0: at most 255 steps, each of which depends on the previous one.
+// is done by lane 0: a step for each symbol, each of which depends on the previous one.
 #pragma once
+
+#include <bit>
 
 #include "kernels/entropy/frequencies.hpp"
 
@@ -9,7 +11,7 @@ namespace ptxkit::kernels {
 // Arrays with a word for each symbol, leaf or pair.
 struct CodeLengthWorkspace {
   SymbolWords counts;        // of symbols; later the symbols' codes
-  SymbolWords leaves;        // in ascending order: the count from bit 8 on, and the symbol
+  SymbolWords leaves;        // in ascending order: the count above the symbol's bits, and the symbol
   SymbolWords pairs;         // weights; later depths
   SymbolWords leaf_parents;  // the pair of each leaf; later the length of each symbol's code
   SymbolWords pair_parents;
@@ -27,18 +29,21 @@ CodeLengthWorkspace code_length_workspace(dsl::Kernel& k) {
 template <uint32_t MaxBits>
 inline constexpr uint32_t kCodeLengthWorkspaceBytes = (5 * kSymbols + MaxBits + 1) * sizeof(uint32_t);
 
-template <uint32_t MaxBits>
+// `Symbols` is a multiple of 32. The counts sum to less than 2^(32 - the bits of a symbol).
+template <uint32_t MaxBits, uint32_t Symbols = kSymbols>
 class CodeLengths {
  public:
+  using Lengths = LaneSymbolsOf<Symbols>;
+
   CodeLengths(dsl::Kernel& k, const CodeLengthWorkspace& shared) : k_(k), shared_(shared) {}
 
   // Computes the code lengths of the lane's symbols from the counts.
-  void make(LaneSymbols& lengths) {
+  void make(Lengths& lengths) {
     using namespace dsl;
     const WarpU32 leaf_count = sort_leaves();
     k_.if_(leaf_count < 2, [&] {
-        for_lane_symbols(k_,
-                         [&](auto j, const LaneU32& s) { lengths[j] = zext<u32>(shared_.counts.at(s).load() != 0); });
+        for_lane_symbols<Symbols>(
+            k_, [&](auto j, const LaneU32& s) { lengths[j] = zext<u32>(shared_.counts.at(s).load() != 0); });
       }).else_([&] {
       k_.once_per_warp([&] { pair_up(leaf_count); });
       k_.sync_warp();
@@ -47,7 +52,7 @@ class CodeLengths {
       k_.once_per_warp([&] { limit_lengths(); });
       k_.sync_warp();
       give_out(leaf_count);
-      for_lane_symbols(k_, [&](auto j, const LaneU32& s) {
+      for_lane_symbols<Symbols>(k_, [&](auto j, const LaneU32& s) {
         k_.if_(shared_.counts.at(s).load() != 0, [&] { lengths[j] = shared_.leaf_parents.at(s).load(); });
       });
     });
@@ -59,19 +64,19 @@ class CodeLengths {
   // number.
   WarpU32 sort_leaves() {
     using namespace dsl;
-    LaneSymbols keys(k_), places(k_);
+    Lengths keys(k_), places(k_);
     LaneVar present(k_, 0);
-    for_lane_symbols(k_, [&](auto j, const LaneU32& s) {
+    for_lane_symbols<Symbols>(k_, [&](auto j, const LaneU32& s) {
       const LaneU32 count = shared_.counts.at(s).load();
-      keys[j] = select(count == 0, kNone, count << 8 | s);
+      keys[j] = select(count == 0, kNone, count << kSymbolBits | s);
       present += zext<u32>(count != 0);
     });
-    k_.range(k_.constant<u32>(0), u32{kSymbols}, 1, [&](const auto& s) {
+    k_.range(k_.constant<u32>(0), u32{Symbols}, 1, [&](const auto& s) {
       const LaneU32 count = shared_.counts.at(s).load();
-      const LaneU32 key = select(count == 0, kNone, count << 8 | s);
-      unrolled<kLaneSymbols>([&](auto j) { places[j] += zext<u32>(key < *keys[j]); });
+      const LaneU32 key = select(count == 0, kNone, count << kSymbolBits | s);
+      unrolled<Lengths::kCount>([&](auto j) { places[j] += zext<u32>(key < *keys[j]); });
     });
-    unrolled<kLaneSymbols>(
+    unrolled<Lengths::kCount>(
         [&](auto j) { k_.if_(*keys[j] != kNone, [&] { shared_.leaves.at(*places[j]).store(*keys[j]); }); });
     k_.sync_warp();
     return reduce_add(*present);
@@ -85,7 +90,8 @@ class CodeLengths {
     k_.range(0, last + 1, 1, [&](const LaneU32& made) {
       const auto take_lightest = [&] {
         const LaneBool has_leaf = *leaf < leaf_count, has_pair = *pair < made;
-        const LaneU32 leaf_weight = select(has_leaf, shared_.leaves.at(select(has_leaf, *leaf, 0)).load() >> 8, kNone);
+        const LaneU32 leaf_weight =
+            select(has_leaf, shared_.leaves.at(select(has_leaf, *leaf, 0)).load() >> kSymbolBits, kNone);
         LaneVar weight(k_, leaf_weight), takes_pair(k_, 0);
         k_.if_(has_pair, [&] {
           const LaneU32 pair_weight = shared_.pairs.at(*pair).load();
@@ -117,14 +123,14 @@ class CodeLengths {
 
   void count_lengths(const WarpU32& leaf_count) {
     using namespace dsl;
-    LaneSymbols lengths(k_);
-    for_lane_symbols(k_, [&](auto j, const LaneU32& leaf) {
+    Lengths lengths(k_);
+    for_lane_symbols<Symbols>(k_, [&](auto j, const LaneU32& leaf) {
       k_.if_(leaf < leaf_count,
              [&] { lengths[j] = min(shared_.pairs.at(shared_.leaf_parents.at(leaf).load()).load() + 1, MaxBits); });
     });
     k_.range(k_.constant<u32>(1), MaxBits + 1, 1, [&](const auto& length) {
       LaneVar own(k_, 0);
-      unrolled<kLaneSymbols>([&](auto j) { own += zext<u32>(*lengths[j] == length); });
+      unrolled<Lengths::kCount>([&](auto j) { own += zext<u32>(*lengths[j] == length); });
       const WarpU32 count = reduce_add(*own);
       k_.once_per_warp([&] { shared_.length_counts.at(length).store(count); });
     });
@@ -162,22 +168,24 @@ class CodeLengths {
   // Assigns the lengths: the lightest leaves get the longest codes.
   void give_out(const WarpU32& leaf_count) {
     using namespace dsl;
-    LaneSymbols lengths(k_);
-    unrolled<kLaneSymbols>([&](auto j) { lengths[j] = k_.constant(u32{MaxBits}); });
+    Lengths lengths(k_);
+    unrolled<Lengths::kCount>([&](auto j) { lengths[j] = k_.constant(u32{MaxBits}); });
     LaneVar given(k_, 0);
     k_.range(k_.constant<u32>(0), u32{MaxBits}, 1, [&](const auto& i) {
       given += shared_.length_counts.at(MaxBits - i).load();
-      for_lane_symbols(k_, [&](auto j, const LaneU32& leaf) { lengths[j] -= zext<u32>(leaf >= *given); });
+      for_lane_symbols<Symbols>(k_, [&](auto j, const LaneU32& leaf) { lengths[j] -= zext<u32>(leaf >= *given); });
     });
-    for_lane_symbols(k_, [&](auto j, const LaneU32& leaf) {
+    for_lane_symbols<Symbols>(k_, [&](auto j, const LaneU32& leaf) {
       k_.if_(leaf < leaf_count,
-             [&] { shared_.leaf_parents.at(shared_.leaves.at(leaf).load() & 0xFF).store(*lengths[j]); });
+             [&] { shared_.leaf_parents.at(shared_.leaves.at(leaf).load() & kSymbolMask).store(*lengths[j]); });
     });
     k_.sync_warp();
   }
 
   static constexpr uint32_t kWholeCode = 1u << MaxBits;
   static constexpr uint32_t kNone = ~0u;
+  static constexpr uint32_t kSymbolBits = std::bit_width(Symbols - 1);
+  static constexpr uint32_t kSymbolMask = (1u << kSymbolBits) - 1;
 
   dsl::Kernel& k_;
   CodeLengthWorkspace shared_;

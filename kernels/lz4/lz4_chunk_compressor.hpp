@@ -13,7 +13,7 @@
 
 namespace ptxkit::kernels {
 
-template <class Block>
+template <class Block, uint32_t MaxOffset = kMaxOffset>
 class ChunkCompressor {
  public:
   static constexpr uint32_t kTableWords = 1u << kChunkHashBits;  // see chunk_entry
@@ -156,7 +156,7 @@ class ChunkCompressor {
         const LaneU32 candidate = select(words[i + 1] == words[i], position - 1, latest);
         candidates.push_back(candidate);
         // Lanes without a candidate read one common address: reads of different lines in one bank are serialised in L1.
-        const LaneBool valid = (candidate < position) & (position < parse_end);
+        const LaneBool valid = is_in_window<MaxOffset>(candidate, position) & (position < parse_end);
         scores.push_back(Parser::score(src_, words[i + 1], words[i + 5], select(valid, candidate, begin), valid));
       }
       const auto pair = [&](uint32_t i) {

@@ -15,7 +15,7 @@ namespace ptxkit::kernels {
 
 static_assert(kHighStep == kChunkThreads);
 
-template <class Block>
+template <class Block, uint32_t MaxOffset = kMaxOffset>
 class HighCompressor {
  public:
   static constexpr uint32_t kTableWords =
@@ -89,7 +89,8 @@ class HighCompressor {
       for (const LaneU32& candidate :
            {LaneU32(max(at, 1) - 1), short_first, long_first, LaneU32(*short_last), LaneU32(*long_last)}) {
         const LaneU32 near = min(candidate, at);
-        const LaneU32 score = Parser::score(src_, *first, *second, near, may_start & (candidate < position));
+        const LaneBool is_before = may_start & is_in_window<MaxOffset>(candidate, position);
+        const LaneU32 score = Parser::score(src_, *first, *second, near, is_before);
         found = max(*found, score << 16 | near);
       }
       const LaneU32 best = *found, candidate = best & 0xFFFF;

@@ -29,6 +29,16 @@ static_assert(kChunkSegment * sizeof(uint16_t) == 2 * kChunkSegment / kMinMatch 
 // The record of a warp: see publish and Left. With twelve words, the records are in different banks.
 inline constexpr uint32_t kRecordWords = 12;
 
+// Whether `candidate` is before `position`, at most MaxOffset bytes; in a chunk none is farther than kMaxOffset.
+template <uint32_t MaxOffset>
+LaneBool is_in_window(const LaneU32& candidate, const LaneU32& position) {
+  if constexpr (MaxOffset == kMaxOffset) {
+    return candidate < position;
+  } else {
+    return (candidate < position) & (position - candidate <= MaxOffset);
+  }
+}
+
 // The shared memory of a CTA.
 struct ChunkWorkspace {
   dsl::Ptr<dsl::shared, dsl::u32, 16> table;    // the compressor's hash tables

@@ -1,15 +1,14 @@
 // The matches of blocks, as lz4_parse_reference lists them: the chunk compressors of kernels/lz4 with a writer that
 // stores sequences, with a CTA for each block.
-#include <array>
 #include <string>
 #include <string_view>
 
 #include "kernels/abi.hpp"
 #include "kernels/kernels.hpp"
-#include "kernels/lz4/lz4_block_writer.hpp"
 #include "kernels/lz4/lz4_chunk_compressor.hpp"
 #include "kernels/lz4/lz4_high_compressor.hpp"
 #include "kernels/lz4/lz4_segments.hpp"
+#include "kernels/lz4/lz4_sequence_writer.hpp"
 #include "kernels/warp_item.hpp"
 #include "kernels/zstd/zstd_format.hpp"
 
@@ -19,44 +18,6 @@ namespace {
 using namespace dsl;
 
 static_assert(kZstdMatchShape.block_threads == kChunkThreads);
-
-// Has the functions of BlockWriter that SegmentedMatches calls. Its sizes are numbers of sequences.
-class SequenceWriter : public SequenceReader<ItemSource> {
- public:
-  using Room = Ptr<global, u32, 8>;
-
-  SequenceWriter(Kernel& k, const ItemSource& src, const WarpU32&, const Room& dst)
-      : SequenceReader(k, src), dst_(dst), written_(k, 0) {}
-
-  void resume(const WarpU32& anchor, const WarpU32& written) {
-    anchor_ = anchor;
-    written_ = written;
-  }
-  void stretch(const MatchList& list, const WarpU32& count) {
-    const Sequence sequence = stretch_list(list, count);
-    written_ += count;
-    anchor_ = shuffle(sequence.end, count - 1);
-  }
-  void append(const MatchList& list, const WarpU32& count) { store(stretched(sequence_at(list, count)), count); }
-  void append_stretched(const MatchList& list, const WarpU32& count) { store(sequence_at(list, count), count); }
-  void finish() {}
-  WarpU32 size_bytes() const { return *written_; }
-
- private:
-  void store(const Sequence& sequence, const WarpU32& count) {
-    mark_warp(k_, Mark::emit, *written_);
-    const LaneU32 lengths = sequence.literal_count() | (sequence.end - sequence.start) << 16;
-    k_.if_(sequence.active, [&] {
-      dst_.at(times<2>(*written_ + k_.lane()))
-          .store_vector(std::array{lengths, LaneU32(sequence.start - sequence.from)});
-    });
-    written_ += count;
-    anchor_ = shuffle(sequence.end, count - 1);
-  }
-
-  Room dst_;
-  WarpVar written_;
-};
 
 using Block = SegmentedMatches<SequenceWriter>;
 
