@@ -1,8 +1,8 @@
 // Test cases of the block codecs as kernels, for every machine: bytes and verdicts must equal those of the CPU's code.
 #pragma once
 
-#include <algorithm>
 #include <random>
+#include <variant>
 #include <vector>
 
 #include <gtest/gtest.h>
@@ -59,32 +59,40 @@ inline void expect_declared_blocks(codec::BlockCoder& kernels, const format::Ptz
   expect_regions_as_declared(launches, major, minor);
 }
 
-// The same for ranges and frames of Zstandard. `cpu` decodes what the kernels encode.
-inline void expect_declared_zstd(codec::BlockCoder& kernels, codec::BlockCoder& cpu,
-                                 std::vector<RecordedLaunch>& launches, uint32_t major, uint32_t minor,
-                                 const std::vector<size_t>& sizes) {
+// What is decoded of an encoded block: a frame of the blocks of a range, or the member.
+inline Bytes item_of(const codec::BlockCoding& coding, const Bytes& raw, Bytes coded) {
+  Bytes item;
+  if (std::holds_alternative<codec::ZstdCoding>(coding)) {
+    format::append_zstd_header(20, raw.size(), false, item);
+    format::mark_last_zstd_block(coded);
+  }
+  item.insert(item.end(), coded.begin(), coded.end());
+  return item;
+}
+
+// The same for blocks of Zstandard or gzip, encoded by `codings` and decoded by `decoding`. `cpu` decodes what the
+// kernels encode, too.
+inline void expect_declared_items(codec::BlockCoder& kernels, codec::BlockCoder& cpu,
+                                  const std::vector<codec::BlockCoding>& codings, const codec::BlockCoding& decoding,
+                                  std::vector<RecordedLaunch>& launches, uint32_t major, uint32_t minor,
+                                  const std::vector<size_t>& sizes) {
   launches.clear();
   for (const size_t size : sizes) {
-    for (const int level : {1, 2}) {
+    for (const codec::BlockCoding& coding : codings) {
       SCOPED_TRACE(size);
       const std::vector<Bytes> raws = {matchable_bytes(size, 1), random_bytes(size / 2, 1), Bytes(size / 3, 0)};
-      std::vector<codec::BlockToEncode> ranges;
-      for (const Bytes& raw : raws) ranges.push_back({raw});
-      ASSERT_TRUE(kernels.encode(codec::ZstdCoding{level}, ranges));
-      std::vector<Bytes> frames, rooms;
-      for (size_t i = 0; i < raws.size(); ++i) {
-        Bytes& frame = frames.emplace_back();
-        format::append_zstd_header(20, raws[i].size(), false, frame);
-        format::mark_last_zstd_block(ranges[i].coded);
-        frame.insert(frame.end(), ranges[i].coded.begin(), ranges[i].coded.end());
-        rooms.emplace_back(raws[i].size());
-      }
+      std::vector<codec::BlockToEncode> blocks;
+      for (const Bytes& raw : raws) blocks.push_back({raw});
+      ASSERT_TRUE(kernels.encode(coding, blocks));
+      std::vector<Bytes> items;
+      for (size_t i = 0; i < raws.size(); ++i) items.push_back(item_of(coding, raws[i], blocks[i].coded));
       for (codec::BlockCoder* coder : {&kernels, &cpu}) {
-        std::vector<codec::BlockToDecode> blocks;
-        for (size_t i = 0; i < raws.size(); ++i) blocks.push_back({frames[i], rooms[i]});
-        ASSERT_TRUE(coder->decode(codec::ZstdCoding(), blocks));
-        for (size_t i = 0; i < raws.size(); ++i) EXPECT_TRUE(blocks[i].good && rooms[i] == raws[i]) << i;
-        for (Bytes& room : rooms) std::fill(room.begin(), room.end(), uint8_t{0});
+        std::vector<Bytes> rooms;
+        for (const Bytes& raw : raws) rooms.emplace_back(raw.size());
+        std::vector<codec::BlockToDecode> coded;
+        for (size_t i = 0; i < raws.size(); ++i) coded.push_back({items[i], rooms[i]});
+        ASSERT_TRUE(coder->decode(decoding, coded));
+        for (size_t i = 0; i < raws.size(); ++i) EXPECT_TRUE(coded[i].good && rooms[i] == raws[i]) << i;
       }
     }
   }

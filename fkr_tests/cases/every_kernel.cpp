@@ -519,7 +519,7 @@ void block_sorts(EveryKernel& every) {
 void inflate(EveryKernel& every) {
   const Bytes raw = matchable_bytes(65536, 1), member = deflate_reference(raw, kHighVariant, DeflateFraming::gzip);
   const auto after = every.run(
-      kInflateBatch, 2, {2 * raw.size(), 2},
+      kInflateBatch, 2, {2 * raw.size(), 2, 2 * member.size()},
       {KernelArgument::addresses({member, member}), double_words({member.size(), member.size()}),
        KernelArgument::addresses({Bytes(raw.size()), Bytes(raw.size())}), double_words({raw.size(), raw.size()}),
        room(), room(), KernelArgument::number(static_cast<uint32_t>(DeflateFraming::gzip)), KernelArgument::number(2)},

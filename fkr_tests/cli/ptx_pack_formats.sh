@@ -262,8 +262,18 @@ section_gzip() {
   expect 2 "$pack" --codec gzip -B4 input; says "-B and --reproducible are for lz4, not for gzip"
   expect 2 "$pack" --codec gzip --no-frame-crc input; says "are for lz4 and zstd, not for gzip"
   expect 2 "$pack" --codec gzip --seekable input; says "--seekable is for --codec zstd"
-  expect 2 "$pack" --codec gzip --backend emulator input; says "--backend emulator has no gzip"
-  expect 1 "$pack" --backend emulator -t a.gz; says "the backend emulator has no gzip"
+  expect 2 "$pack" --codec gzip -3 --backend emulator input; says "--backend emulator has no gzip -3"
+  expect 0 "$pack" --codec gzip -3 --policy gpu -c input; says "using the CPU: there are no kernels for gzip -3"
+  # The kernels, on the emulator: files that gzip reads, and files of libdeflate.
+  head -c 300000 input >part
+  for level in 1 2; do
+    expect 0 "$pack" --codec gzip -$level --backend emulator -f part -o part.gz
+    expect 0 "$pack" -d part.gz -c; same out part
+    gzip -dc part.gz | cmp - part || fail "gzip reads what kernels wrote at -$level"
+  done
+  expect 0 "$pack" --codec gzip -3 -f part -o part.gz
+  expect 0 "$pack" --backend emulator -d part.gz -c; same out part
+  expect 0 "$pack" -vv --backend emulator -t part.gz; says "PTX emulator"
   expect 2 "$pack" --codec gzip -b input; says "-b measures LZ4 and not gzip"
   expect 1 "$pack" --codec gzip -t input; says "input, member 0, byte 0: not a gzip member: expected the bytes 1f 8b, found 31 0a"
   expect 0 "$pack" --list-codecs; prints "gzip           .gz"

@@ -42,7 +42,7 @@ ByteVector members(std::mt19937& random) {
                                            : testing::matchable_bytes(random() % 3000, seed());
   if (random() % 3 != 0) return member_of_zlib(raw, random);
   static codec::Executor executor(1);
-  static codec::DeflateCoder coder(executor);
+  static codec::CpuBlocks coder(executor);
   format::MemorySource source(raw, "raw");
   format::MemorySink sink;
   if (!codec::compress_gzip(source, sink, executor, coder, {.level = static_cast<int>(1 + random() % 9)})) std::abort();

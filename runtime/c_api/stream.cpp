@@ -175,15 +175,18 @@ Result<codec::StreamTotals> compress_standard(library::Engine& engine, const ptx
                                               format::ByteSink& sink) {
   codec::Executor& executor = engine.executor();
   const auto content_bytes = options.content_bytes != 0 ? std::optional(options.content_bytes) : std::nullopt;
-  if (coding.kind == Coding::Kind::zstd) {
-    // Where the context takes whatever is faster, libzstd does it, so that the bytes do not depend on the machine.
-    codec::CpuBlocks on_cpu(executor);
-    std::optional<library::Engine::BorrowedCoder> borrowed;
-    if (engine.prefers_device() && codec::has_kernels(codec::ZstdCoding{coding.level})) {
-      auto coder = engine.block_coder();
-      if (!coder) return tl::unexpected(coder.error());
-      borrowed.emplace(std::move(*coder));
-    }
+  const bool is_zstd = coding.kind == Coding::Kind::zstd;
+  // Where the context takes whatever is faster, libzstd or libdeflate does it, so that the bytes do not depend on the
+  // machine.
+  codec::CpuBlocks on_cpu(executor);
+  std::optional<library::Engine::BorrowedCoder> borrowed;
+  if (engine.prefers_device() && (is_zstd ? codec::has_kernels(codec::ZstdCoding{coding.level})
+                                          : codec::has_kernels(codec::GzipCoding{coding.level}))) {
+    auto coder = engine.block_coder();
+    if (!coder) return tl::unexpected(coder.error());
+    borrowed.emplace(std::move(*coder));
+  }
+  if (is_zstd) {
     return codec::compress_zstd(source, sink, executor, borrowed ? **borrowed : on_cpu,
                                 {.level = coding.level,
                                  .content_bytes = content_bytes,
@@ -192,9 +195,8 @@ Result<codec::StreamTotals> compress_standard(library::Engine& engine, const ptx
                                  .progress = call.progress(),
                                  .limits = call.limits()});
   }
-  codec::DeflateCoder coder(executor);
   return codec::compress_gzip(
-      source, sink, executor, coder,
+      source, sink, executor, borrowed ? **borrowed : on_cpu,
       {.level = coding.level, .content_bytes = content_bytes, .progress = call.progress(), .limits = call.limits()});
 }
 
@@ -264,8 +266,11 @@ Answer<codec::StreamTotals> decompress(ptxkit_context& context, const ptxkit_str
                                {.frame_coder = &**frame_coder, .progress = call.progress(), .limits = call.limits()});
   } else if (format == format::FileFormat::gzip) {
     codec::DeflateCoder coder(engine.executor());
-    totals = codec::decompress_gzip(peeked, sink, engine.executor(), coder,
-                                    {.progress = call.progress(), .limits = call.limits()});
+    auto member_coder = engine.block_coder();
+    if (!member_coder) return refuse(PTXKIT_DEVICE, member_coder.error());
+    totals =
+        codec::decompress_gzip(peeked, sink, engine.executor(), coder,
+                               {.member_coder = &**member_coder, .progress = call.progress(), .limits = call.limits()});
   } else if (format == format::FileFormat::ptz) {
     auto coder = engine.block_coder();
     if (!coder) return refuse(PTXKIT_DEVICE, coder.error());

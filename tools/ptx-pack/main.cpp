@@ -271,9 +271,7 @@ class Packer {
       auto selected = select_coders(format);
       is_without_backend_ = !selected;
       if (!selected) return selected;
-      const bool may_use_device = format == FileFormat::lz4    ? lz4_->name() == "cuda"
-                                  : format == FileFormat::gzip ? false
-                                                               : blocks_->may_use_device();
+      const bool may_use_device = format == FileFormat::lz4 ? lz4_->name() == "cuda" : blocks_->may_use_device();
       memory = memory_of_.try_emplace(format, "memory", stream_bytes(options_, may_use_device)).first;
     }
     memory_ = &memory->second;
@@ -284,18 +282,13 @@ class Packer {
     if (!has_kernels(options_, format)) {
       const std::string_view name = row_of(format).name;
       if (options_.backend != "auto" && options_.backend != "cpu")
-        return fail(fmt::format("the backend {} has no {}", options_.backend, name), {}, "leave --backend away");
+        return fail(fmt::format("the backend {} has no {} -3", options_.backend, name), {}, "leave --backend away");
       if (options_.policy == codec::Policy::gpu || options_.policy == codec::Policy::mixed)
-        request_.notice(
-            fmt::format("using the CPU: there are no kernels for {}{}", name, format == FileFormat::zstd ? " -3" : ""),
-            true);
+        request_.notice(fmt::format("using the CPU: there are no kernels for {} -3", name), true);
     }
     if (request.name == "auto" && !may_use_gpu(options_, format)) request.policy = codec::Policy::cpu;
     if (format == FileFormat::lz4) return select_into(lz4_, request, codec::select_backend);
-    if (format == FileFormat::gzip) {
-      deflate_.emplace(executor_);
-      return {};
-    }
+    if (format == FileFormat::gzip) deflate_.emplace(executor_);
     if (format == FileFormat::zstd) zstd_.emplace(executor_);
     return blocks_ != nullptr ? Result<void>() : select_into(blocks_, request, codec::select_block_coder);
   }
@@ -337,11 +330,12 @@ class Packer {
                         true);
       };
       if (options_.mode != Mode::compress) {
-        return codec::decompress_gzip(source, sink, executor_, *deflate_,
-                                      {.progress = progress, .limits = limits, .ignore_garbage = ignore_garbage});
+        return codec::decompress_gzip(
+            source, sink, executor_, *deflate_,
+            {.member_coder = &*blocks_, .progress = progress, .limits = limits, .ignore_garbage = ignore_garbage});
       }
       return codec::compress_gzip(
-          source, sink, executor_, *deflate_,
+          source, sink, executor_, *blocks_,
           {.level = gzip_level(options_), .content_bytes = input.size_bytes(), .progress = progress, .limits = limits});
     }
     if (format_ == FileFormat::ptz) {

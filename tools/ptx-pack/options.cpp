@@ -320,10 +320,8 @@ std::variant<Options, ExitCode> parse_options(int argc, char** argv, const Progr
       return usage("--[no-]content-size and --[no-]frame-crc are for lz4 and zstd, not for gzip");
     if (!block_flags.empty() || options.reproducible)
       return usage(fmt::format("-B and --reproducible are for lz4, not for {}", codec));
-    const bool has_kernels = is(format::FileFormat::zstd) && !options.high_ratio;
-    if ((options.backend == "cuda" || options.backend == "emulator") && !has_kernels)
-      return usage(fmt::format("--backend {} has no {}{}: it is coded on the CPU", options.backend, codec,
-                               is(format::FileFormat::zstd) ? " -3" : ""));
+    if ((options.backend == "cuda" || options.backend == "emulator") && options.high_ratio)
+      return usage(fmt::format("--backend {} has no {} -3: it is coded on the CPU", options.backend, codec));
   } else if (!is(format::FileFormat::lz4)) {
     const auto coding = format::parse_ptz_coding(codec);
     if (format::find_ptz_codec(codec.substr(0, codec.find(':'))) == nullptr)

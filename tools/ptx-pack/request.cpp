@@ -50,15 +50,16 @@ int zstd_level(const Options& options) { return options.fast ? 1 : options.high_
 int gzip_level(const Options& options) { return options.fast ? 1 : options.high_ratio ? 9 : 6; }
 
 bool has_kernels(const Options& options, FileFormat format) {
-  if (format == FileFormat::zstd)
-    return options.mode != Mode::compress || codec::has_kernels(codec::ZstdCoding{zstd_level(options)});
-  return format == FileFormat::lz4 || format == FileFormat::ptz;
+  if (options.mode != Mode::compress) return true;
+  if (format == FileFormat::zstd) return codec::has_kernels(codec::ZstdCoding{zstd_level(options)});
+  return format != FileFormat::gzip || codec::has_kernels(codec::GzipCoding{gzip_level(options)});
 }
 
 bool may_use_gpu(const Options& options, FileFormat format) {
   if (options.backend == "cpu" || options.policy == codec::Policy::cpu || !has_kernels(options, format)) return false;
   const bool is_chosen = options.backend == "auto" && options.policy == codec::Policy::automatic;
-  return !is_chosen || format != FileFormat::zstd || options.mode != Mode::compress;
+  const bool is_standard = format == FileFormat::zstd || format == FileFormat::gzip;
+  return !is_chosen || !is_standard || options.mode != Mode::compress;
 }
 
 codec::GpuWork gpu_work(const Options& options, const std::vector<std::string>& inputs) {

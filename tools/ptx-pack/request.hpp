@@ -22,8 +22,8 @@ unsigned thread_count(const Options& options);
 int zstd_level(const Options& options);
 int gzip_level(const Options& options);
 
-// Whether there are kernels for files of this format, as the options have them coded. --policy auto has Zstandard
-// compressed by libzstd, so that the bytes of a file do not depend on the machine.
+// Whether there are kernels for files of this format, as the options have them coded. --policy auto has Zstandard and
+// gzip compressed by libzstd and libdeflate, so that the bytes of a file do not depend on the machine.
 bool has_kernels(const Options& options, format::FileFormat format);
 bool may_use_gpu(const Options& options, format::FileFormat format);
 

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 """ptx-pack on a driver whose GPU is the emulator: every policy of every codec gives the same bytes, but kernels of
-Zstandard others than libzstd, --trace is a time line in Chrome's trace event format, -vv says how busy everything was,
+Zstandard and gzip others than libzstd and libdeflate, --trace is a time line in Chrome's trace event format, -vv says how busy everything was,
 and what cannot be done is refused.
 
 usage: schedule.py PTX_PACK LIBCUDA
@@ -67,15 +67,14 @@ with tempfile.TemporaryDirectory() as folder:
         file.writelines(f"{number}\n" for number in range(1200))
     codecs = subprocess.run([PACK, "--list-codecs"], capture_output=True, check=True).stdout.decode().split("\n")
     for codec, suffix in (line.split()[:2] for line in codecs if line):
-        has_kernels = suffix != ".gz"
         how = ["--codec", codec] + (["--reproducible"] if codec == "lz4" else [])
         run(*how, "--policy", "cpu", "-f", "input", "-o", "expected")
         with open("expected", "rb") as file:
             expected = file.read()
         for policy in ("cpu", "gpu", "mixed", "auto"):
-            on_device = has_kernels and policy in ("gpu", "mixed")
+            on_device = policy in ("gpu", "mixed")
             said = run(*how, "--policy", policy, "-fvv", "--trace", "time.json", "input", "-o", "found")
-            are_others = codec == "zstd" and on_device
+            are_others = codec in ("zstd", "gzip") and on_device
             expect((open("found", "rb").read() == expected) != are_others, f"{codec} --policy {policy}: the bytes")
             expect(("Emulated GPU" in said) == on_device, f"{codec} --policy {policy} says what coded: {said}")
             expect("continuing" not in said, f"{codec} --policy {policy} fell back: {said}")

@@ -1,5 +1,5 @@
 // The interface of the coders of blocks: the CPU, kernels on devices, or both. A block is one of `.ptz`, or what a
-// standard format codes apart: a range of a Zstandard frame. All coders give the same bytes of `.ptz`, and bytes that
+// standard format codes apart: a range of a Zstandard frame, a member of gzip. All coders give the same bytes of `.ptz`, and bytes that
 // every reader takes of a standard format, so a stream may change from one to another between two blocks.
 #pragma once
 
@@ -27,7 +27,17 @@ struct ZstdCoding {
 // Kernels encode these levels, to blocks of their own (docs/zstd.md).
 constexpr bool has_kernels(const ZstdCoding& coding) { return coding.level >= 0 && coding.level <= 2; }
 
-using BlockCoding = std::variant<format::PtzCoding, ZstdCoding>;
+// gzip. A block to encode has at most format::kBgzfRawBytes and becomes a member of BGZF; a block to decode is a member
+// of BGZF.
+struct GzipCoding {
+  int level = 0;  // of libdeflate; 0 for decoding
+
+  auto operator<=>(const GzipCoding&) const = default;
+};
+// Kernels encode these levels, to members of their own (docs/deflate.md).
+constexpr bool has_kernels(const GzipCoding& coding) { return coding.level >= 0 && coding.level <= 6; }
+
+using BlockCoding = std::variant<format::PtzCoding, ZstdCoding, GzipCoding>;
 
 struct BlockToEncode {
   format::Bytes raw;                // not empty

@@ -1,7 +1,8 @@
-// Codes blocks on the threads of an executor; Zstandard by libzstd.
+// Codes blocks on the threads of an executor; Zstandard by libzstd, gzip by libdeflate.
 #pragma once
 
 #include "runtime/codec/blocks/block_coder.hpp"
+#include "runtime/codec/cpu/deflate_coder.hpp"
 #include "runtime/codec/cpu/zstd_coder.hpp"
 #include "runtime/codec/threads/executor.hpp"
 
@@ -10,7 +11,7 @@ namespace ptxkit::codec {
 class CpuBlocks final : public BlockCoder {
  public:
   // `executor` must outlive this.
-  explicit CpuBlocks(Executor& executor) : executor_(executor), zstd_(executor) {}
+  explicit CpuBlocks(Executor& executor) : executor_(executor), zstd_(executor), deflate_(executor) {}
 
   std::string description() const override;
   size_t batch_blocks(const BlockCoding& codec, size_t raw_bytes) override;
@@ -22,6 +23,7 @@ class CpuBlocks final : public BlockCoder {
  private:
   Executor& executor_;
   ZstdCoder zstd_;
+  DeflateCoder deflate_;
 };
 
 }  // namespace ptxkit::codec

@@ -92,11 +92,13 @@ size_t deflate_bound(DeflateWrapper wrapper, size_t raw_bytes) {
 // Measured with libdeflate 1.14: 0.7 MB up to level 9, 9 MB from level 10 on.
 size_t deflating_bytes(int level) { return level < 10 ? 1u << 20 : 10u << 20; }
 
+std::string libdeflate_name() { return "libdeflate " LIBDEFLATE_VERSION_STRING; }
+
 DeflateCoder::DeflateCoder(Executor& executor) : executor_(executor), contexts_(std::make_unique<Contexts>()) {}
 DeflateCoder::~DeflateCoder() = default;
 
 std::string DeflateCoder::description() const {
-  return "cpu, " + plural(executor_.thread_count(), "thread") + ", libdeflate " LIBDEFLATE_VERSION_STRING;
+  return "cpu, " + plural(executor_.thread_count(), "thread") + ", " + libdeflate_name();
 }
 
 void DeflateCoder::compress(std::span<CoderItem> items, DeflateWrapper wrapper, int level) {
@@ -114,17 +116,17 @@ void DeflateCoder::decompress(std::span<CoderItem> items, DeflateWrapper wrapper
   });
 }
 
-void DeflateCoder::encode(std::span<BgzfMember> members, int level) {
+void DeflateCoder::encode(std::span<BlockToEncode> members, int level) {
   executor_.for_each(members.size(), [&](size_t i, unsigned) {
-    BgzfMember& member = members[i];
+    BlockToEncode& member = members[i];
     const ContextPool<Compressor>::Taken with(contexts_->compressors);
     with->room.resize(deflate_bound(DeflateWrapper::none, format::kBgzfRawBytes));
     const CoderItem item{member.raw, with->room};
     const size_t deflated = compress_item(with->for_level(level), DeflateWrapper::none, item);
     PTXKIT_CHECK(deflated != 0, "the room is as large as the bound");
-    member.member.clear();
+    member.coded.clear();
     format::append_bgzf_member(Bytes(with->room).first(deflated), update_crc32(0, member.raw),
-                               static_cast<uint32_t>(member.raw.size()), member.member);
+                               static_cast<uint32_t>(member.raw.size()), member.coded);
   });
 }
 

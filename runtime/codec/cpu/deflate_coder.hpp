@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "runtime/codec/backend.hpp"
+#include "runtime/codec/blocks/block_coder.hpp"
 #include "runtime/codec/cpu/coder_item.hpp"
 #include "runtime/codec/format/byte_stream.hpp"
 #include "runtime/codec/threads/executor.hpp"
@@ -16,6 +17,7 @@
 namespace ptxkit::codec {
 
 // libdeflate's levels: 1 is fast, 6 the usual one, 12 the slowest.
+std::string libdeflate_name();  // "libdeflate 1.14"
 inline constexpr int kLeastDeflateLevel = 1, kUsualDeflateLevel = 6, kGreatestDeflateLevel = 12;
 
 enum class DeflateWrapper : uint8_t { none, zlib, gzip };
@@ -24,12 +26,6 @@ enum class DeflateWrapper : uint8_t { none, zlib, gzip };
 size_t deflate_bound(DeflateWrapper wrapper, size_t raw_bytes);
 // What a thread needs to compress.
 size_t deflating_bytes(int level);
-
-// A member of BGZF to be written: `member` is the result.
-struct BgzfMember {
-  Bytes raw;  // up to format::kBgzfRawBytes
-  std::vector<uint8_t> member = {};
-};
 
 // A member that is decoded as a whole.
 struct DeflatedMember {
@@ -51,7 +47,8 @@ class DeflateCoder {
   // Items of their own, in parallel. A gzip item to be decompressed may have several members.
   void compress(std::span<CoderItem> items, DeflateWrapper wrapper, int level);
   void decompress(std::span<CoderItem> items, DeflateWrapper wrapper);
-  void encode(std::span<BgzfMember> members, int level);
+  // Members of BGZF (GzipCoding).
+  void encode(std::span<BlockToEncode> members, int level);
   void decode(std::span<DeflatedMember> members);
 
  private:

@@ -56,6 +56,7 @@ void discard_result(BlockToDecode& block) { block.good = false; }
 
 std::unique_ptr<BlockPipeline> make_block_pipeline(Machine& machine, Executor& executor, const BlockCoding& codec) {
   if (const auto* zstd = std::get_if<ZstdCoding>(&codec)) return make_zstd_pipeline(machine, executor, *zstd);
+  if (const auto* gzip = std::get_if<GzipCoding>(&codec)) return make_gzip_pipeline(machine, executor, *gzip);
   const auto& ptz = std::get<format::PtzCoding>(codec);
   switch (format::row_of(ptz).model) {
     case format::PtzModel::lz77:

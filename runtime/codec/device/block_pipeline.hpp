@@ -43,6 +43,8 @@ std::unique_ptr<BlockPipeline> make_typed_pipeline(Machine& machine, Executor& e
                                                    const format::PtzCoding& codec);
 // Zstandard. Encodes the levels that has_kernels() names.
 std::unique_ptr<BlockPipeline> make_zstd_pipeline(Machine& machine, Executor& executor, const ZstdCoding& coding);
+// gzip. The same.
+std::unique_ptr<BlockPipeline> make_gzip_pipeline(Machine& machine, Executor& executor, const GzipCoding& coding);
 // LZ77, demultiplexing and an entropy coder: every other codec.
 std::unique_ptr<BlockPipeline> make_lz_pipeline(Machine& machine, Executor& executor, const format::PtzCoding& codec);
 // The one for `codec`.

@@ -17,11 +17,13 @@ namespace {
 constexpr const char* kHeading = "ptxkit block rates 1";
 constexpr size_t kMostFileBytes = 64u << 10;
 
-// "lzr", "zstd", "zstd-1".
+// "lzr", "zstd", "gzip-1".
 std::string name_of(const BlockCoding& codec) {
   if (const auto* ptz = std::get_if<format::PtzCoding>(&codec)) return format::name_of(*ptz);
-  const int level = std::get<ZstdCoding>(codec).level;
-  return level == 0 ? "zstd" : fmt::format("zstd-{}", level);
+  const auto* zstd = std::get_if<ZstdCoding>(&codec);
+  const int level = zstd != nullptr ? zstd->level : std::get<GzipCoding>(codec).level;
+  const std::string_view name = zstd != nullptr ? "zstd" : "gzip";
+  return level == 0 ? std::string(name) : fmt::format("{}-{}", name, level);
 }
 
 }  // namespace

@@ -1,6 +1,8 @@
 // Compresses into BGZF members. The reader cuts a batch into members, the worker codes them, the writer joins them.
 #include <algorithm>
 
+#include "runtime/codec/blocks/block_coder.hpp"
+#include "runtime/codec/cpu/deflate_coder.hpp"
 #include "runtime/codec/format/gzip_member.hpp"
 #include "runtime/codec/stream/announced_size.hpp"
 #include "runtime/codec/stream/batch_plan.hpp"
@@ -14,27 +16,28 @@ constexpr size_t kMembersPerThread = 32;
 
 struct Batch {
   HostMemory storage;
-  std::vector<BgzfMember> members;
+  std::vector<BlockToEncode> members;
   size_t count = 0;  // of `members` in use
 };
 
 class Compressor {
  public:
-  Compressor(format::ByteSource& source, format::ByteSink& sink, Executor& executor, DeflateCoder& coder,
+  Compressor(format::ByteSource& source, format::ByteSink& sink, Executor& executor, BlockCoder& coder,
              const GzipCompressOptions& options)
       : source_(source), sink_(sink), executor_(executor), coder_(coder), options_(options) {}
 
   Result<StreamTotals> run() {
     scheduler::Ledger unlimited("memory");
     scheduler::Ledger& memory = options_.limits.memory != nullptr ? *options_.limits.memory : unlimited;
-    uint64_t wanted = kMembersPerThread * executor_.thread_count();
+    uint64_t wanted = std::max<uint64_t>(kMembersPerThread * executor_.thread_count(),
+                                         coder_.batch_blocks(GzipCoding{options_.level}, format::kBgzfRawBytes));
     if (options_.content_bytes) wanted = std::min(wanted, *options_.content_bytes / format::kBgzfRawBytes + 1);
     const auto plan =
         plan_coded_batches({.preferred_count = wanted,
                             .block_bytes = format::kBgzfRawBytes,
-                            .each_bytes = format::kBgzfRawBytes + format::kBgzfLargestBytes + sizeof(BgzfMember),
+                            .each_bytes = format::kBgzfRawBytes + format::kBgzfLargestBytes + sizeof(BlockToEncode),
                             .coding_bytes = deflating_bytes(options_.level) + format::kBgzfLargestBytes,
-                            .coded_at_a_time = executor_.thread_count(),
+                            .coded_at_a_time = coder_.blocks_in_host_memory(),
                             .fixed_bytes = 0},
                            memory, options_.limits.prefetch);
     if (!plan) return tl::unexpected(plan.error());
@@ -44,8 +47,7 @@ class Compressor {
     auto done = run_pipeline<Batch>(
         limits, [this](Batch& batch) { return read(batch); },
         [this](Batch& batch) {
-          coder_.encode(std::span(batch.members).first(batch.count), options_.level);
-          return finished_batch({});
+          return finished_batch(coder_.encode(GzipCoding{options_.level}, std::span(batch.members).first(batch.count)));
         },
         [this](Batch& batch) { return write(batch); });
     if (!done) return tl::unexpected(done.error());
@@ -54,6 +56,7 @@ class Compressor {
     ++totals_.frame_count;
     if (auto sent = send(end); !sent) return tl::unexpected(sent.error());
     totals_.by = coder_.description();
+    if (!coder_.may_use_device()) totals_.by += ", " + libdeflate_name();
     return totals_;
   }
 
@@ -78,8 +81,8 @@ class Compressor {
 
   Result<void> write(Batch& batch) {
     joined_.clear();
-    for (const BgzfMember& member : std::span(batch.members).first(batch.count)) {
-      joined_.insert(joined_.end(), member.member.begin(), member.member.end());
+    for (const BlockToEncode& member : std::span(batch.members).first(batch.count)) {
+      joined_.insert(joined_.end(), member.coded.begin(), member.coded.end());
       totals_.raw_bytes += member.raw.size();
       if (joined_.size() < kJoinedBytes) continue;
       if (auto sent = send(joined_); !sent) return sent;
@@ -101,7 +104,7 @@ class Compressor {
   format::ByteSource& source_;
   format::ByteSink& sink_;
   Executor& executor_;
-  DeflateCoder& coder_;
+  BlockCoder& coder_;
   const GzipCompressOptions& options_;
   size_t batch_bytes_ = 0;
   // Used by the reader:
@@ -115,7 +118,7 @@ class Compressor {
 }  // namespace
 
 Result<StreamTotals> compress_gzip(format::ByteSource& source, format::ByteSink& sink, Executor& executor,
-                                   DeflateCoder& coder, const GzipCompressOptions& options) {
+                                   BlockCoder& coder, const GzipCompressOptions& options) {
   return Compressor(source, sink, executor, coder, options).run();
 }
 

@@ -9,6 +9,7 @@
 #include <fmt/format.h>
 
 #include "runtime/codec/backend.hpp"
+#include "runtime/codec/blocks/block_coder.hpp"
 #include "runtime/codec/cpu/deflate_coder.hpp"
 #include "runtime/codec/format/byte_stream.hpp"
 #include "runtime/codec/format/field_reader.hpp"
@@ -34,7 +35,8 @@ struct Part {
   uint64_t member_index = 0, offset = 0;  // of the member in the stream
   uint64_t end_offset = 0;
   bool is_bgzf = false, begins_member = false, ends_member = false;
-  size_t stored_begin = 0, stored_bytes = 0;  // in Batch::stored, of BGZF: the deflate stream
+  size_t stored_begin = 0, stored_bytes = 0;  // in Batch::stored, of BGZF: the member
+  size_t header_bytes = 0;                    // of it
   size_t room_begin = 0, room_bytes = 0;      // in Batch::room
   uint32_t crc = 0;                           // expected, if it ends a member
   bool is_damaged = false, is_bad_checksum = false;
@@ -61,6 +63,11 @@ class Decompressor {
     constexpr uint64_t kFixed = format::FieldReader::kAheadBytes + Inflater::kMemoryBytes;
     constexpr uint64_t kFields = kMostParts * (sizeof(Part) + sizeof(DeflatedMember));
     room_bytes_ = std::max<uint64_t>(kLeastRoom, kRoomOfThread * executor_.thread_count());
+    if (options_.member_coder != nullptr) {
+      room_bytes_ =
+          std::max<uint64_t>(room_bytes_, format::kBgzfLargestBytes *
+                                              options_.member_coder->batch_blocks(GzipCoding(), format::kBgzfRawBytes));
+    }
     if (memory.budget_bytes() != scheduler::Ledger::kUnlimited) {
       const uint64_t each = (memory.budget_bytes() - std::min(memory.budget_bytes(), kFixed)) / depth;
       room_bytes_ = std::clamp<uint64_t>((each - std::min(each, kFields)) / 2, kSmallestRoom, room_bytes_);
@@ -73,15 +80,12 @@ class Decompressor {
     if (fitting == 0) return no_room_for_a_block(format::kBgzfLargestBytes, kFixed + batch_bytes, memory);
     auto done = run_pipeline<Batch>(
         PipelineLimits{memory, batch_bytes, fitting, options_.limits.stop, kFixed, options_.limits.trace},
-        [this](Batch& batch) { return read(batch); },
-        [this](Batch& batch) {
-          decode(batch);
-          return finished_batch({});
-        },
+        [this](Batch& batch) { return read(batch); }, [this](Batch& batch) { return finished_batch(decode(batch)); },
         [this](Batch& batch) { return write(batch); });
     if (!done) return tl::unexpected(done.error());
     totals_.stored_bytes = fields_.offset();
-    totals_.by = coder_.description();
+    const bool may_use_device = options_.member_coder != nullptr && options_.member_coder->may_use_device();
+    totals_.by = may_use_device ? options_.member_coder->description() : coder_.description();
     return totals_;
   }
 
@@ -182,9 +186,9 @@ class Decompressor {
     Part& part = begin_part(batch);
     part.is_bgzf = part.begins_member = part.ends_member = true;
     part.stored_begin = batch.stored.size();
-    const Bytes deflated = member.subspan(header.header_bytes, member.size() - header.header_bytes - trailer.size());
-    part.stored_bytes = deflated.size();
-    batch.stored.insert(batch.stored.end(), deflated.begin(), deflated.end());
+    part.stored_bytes = member.size();
+    part.header_bytes = header.header_bytes;
+    batch.stored.insert(batch.stored.end(), member.begin(), member.end());
     part.room_bytes = raw_bytes;
     batch.used += raw_bytes;
     part.crc = format::load_little_endian<uint32_t>(trailer);
@@ -243,27 +247,47 @@ class Decompressor {
     return {};
   }
 
-  void decode(Batch& batch) {
+  Result<void> decode(Batch& batch) {
+    if (auto done = decode_bgzf(batch); !done) return done;
+    for (Part& part : batch.parts) {
+      if (part.is_bgzf) continue;
+      if (part.begins_member) crc_ = 0;
+      crc_ = update_crc32(crc_, batch.room.bytes().subspan(part.room_begin, part.room_bytes));
+      part.is_bad_checksum = part.ends_member && crc_ != part.crc;
+    }
+    return {};
+  }
+
+  Result<void> decode_bgzf(Batch& batch) {
+    std::vector<Part*> open;
+    for (Part& part : batch.parts) {
+      if (part.is_bgzf) open.push_back(&part);
+    }
+    const auto stored = [&](const Part& part) {
+      return Bytes(batch.stored).subspan(part.stored_begin, part.stored_bytes);
+    };
+    const auto room = [&](const Part& part) { return batch.room.bytes().subspan(part.room_begin, part.room_bytes); };
+    if (options_.member_coder != nullptr && !open.empty()) {
+      // An empty member has nothing for a kernel to do.
+      const auto empty = std::ranges::partition(open, [](const Part* part) { return part->room_bytes != 0; });
+      std::vector<BlockToDecode> blocks;
+      for (auto part = open.begin(); part != empty.begin(); ++part) blocks.push_back({stored(**part), room(**part)});
+      if (auto done = options_.member_coder->decode(GzipCoding(), blocks); !done) return done;
+      size_t at = 0;
+      std::erase_if(open, [&](const Part*) { return at < blocks.size() && blocks[at++].good; });
+    }
     batch.members.clear();
-    for (const Part& part : batch.parts) {
-      if (part.is_bgzf) {
-        batch.members.push_back({Bytes(batch.stored).subspan(part.stored_begin, part.stored_bytes),
-                                 batch.room.bytes().subspan(part.room_begin, part.room_bytes), part.crc});
-      }
+    for (const Part* part : open) {
+      const Bytes member = stored(*part);
+      const size_t deflated_bytes = member.size() - part->header_bytes - format::kGzipTrailerBytes;
+      batch.members.push_back({member.subspan(part->header_bytes, deflated_bytes), room(*part), part->crc});
     }
     coder_.decode(batch.members);
-    auto member = batch.members.begin();
-    for (Part& part : batch.parts) {
-      if (part.is_bgzf) {
-        part.is_damaged = member->is_damaged;
-        part.is_bad_checksum = member->is_bad_checksum;
-        ++member;
-      } else {
-        if (part.begins_member) crc_ = 0;
-        crc_ = update_crc32(crc_, batch.room.bytes().subspan(part.room_begin, part.room_bytes));
-        part.is_bad_checksum = part.ends_member && crc_ != part.crc;
-      }
+    for (size_t i = 0; i < open.size(); ++i) {
+      open[i]->is_damaged = batch.members[i].is_damaged;
+      open[i]->is_bad_checksum = batch.members[i].is_bad_checksum;
     }
+    return {};
   }
 
   Result<void> write(Batch& batch) {

@@ -1,6 +1,7 @@
 // Compresses whole files to gzip members of 64 KiB (BGZF), and decompresses gzip files of any origin.
 #pragma once
 
+#include "runtime/codec/blocks/block_coder.hpp"
 #include "runtime/codec/cpu/deflate_coder.hpp"
 #include "runtime/codec/stream/stream.hpp"
 
@@ -14,6 +15,9 @@ struct GzipCompressOptions {
 };
 
 struct GzipDecompressOptions {
+  // Decodes the members of BGZF before the DeflateCoder, which decodes all others and those that it refuses; null: the
+  // DeflateCoder decodes all.
+  BlockCoder* member_coder = nullptr;
   Progress progress = {};
   StreamLimits limits = {};
   // Called for bytes behind the last member that are neither one nor zeros, with their place and number; without it
@@ -21,9 +25,9 @@ struct GzipDecompressOptions {
   std::function<void(uint64_t offset, uint64_t count)> ignore_garbage = {};
 };
 
-// Members are coded in parallel; the bytes depend on level and content alone.
+// Members are coded in parallel; the bytes depend on level, content and the kind of coder alone.
 Result<StreamTotals> compress_gzip(format::ByteSource& source, format::ByteSink& sink, Executor& executor,
-                                   DeflateCoder& coder, const GzipCompressOptions& options);
+                                   BlockCoder& coder, const GzipCompressOptions& options);
 
 // Decompresses all members of `source`. Those of BGZF are decoded in parallel, others by one thread. Zeros behind the
 // last member are ignored, as by gzip. In the totals a frame is a member.

@@ -193,13 +193,18 @@ TEST(BlockKernels, AllocateWhatTheKernelsDeclare) {
   }
   EXPECT_EQ(seen.size(), 25u);  // the number of kernels in the pipelines of `.ptz`
   CpuBlocks cpu(executor());
-  testing::expect_declared_zstd(kernels, cpu, launches, 9, 0, {70'000, 4'112});
+  testing::expect_declared_items(kernels, cpu, {ZstdCoding{1}, ZstdCoding{2}}, ZstdCoding(), launches, 9, 0,
+                                 {70'000, 4'112});
   for (const auto& launch : launches) seen.insert(launch.kernel);
   EXPECT_EQ(seen.size(), 25u + 13u);  // and of Zstandard
+  testing::expect_declared_items(kernels, cpu, {GzipCoding{1}, GzipCoding{6}}, GzipCoding(), launches, 9, 0,
+                                 {65'280, 4'112});
+  for (const auto& launch : launches) seen.insert(launch.kernel);
+  EXPECT_EQ(seen.size(), 25u + 13u + 4u);  // and of gzip
 }
 
-// Region indices: stream sizes of the demultiplexer; sizes and statuses of typed rANS and of Zstandard; statuses of the
-// sort, statuses and sizes of the zero runs.
+// Region indices: stream sizes of the demultiplexer; sizes and statuses of typed rANS, of Zstandard and of gzip;
+// statuses of the sort, statuses and sizes of the zero runs.
 TEST(BlockKernels, SizesThatCannotBeAreNotBelieved) {
   const auto message_of = [](const BlockCoding& codec, size_t region) {
     BlockKernels kernels = kernels_on(std::make_unique<testing::LyingMachine>(emulator(), region));
@@ -214,9 +219,11 @@ TEST(BlockKernels, SizesThatCannotBeAreNotBelieved) {
         << region;
   }
   for (const size_t region : {5u, 6u}) {
-    EXPECT_THAT(message_of(ZstdCoding{1}, region),
-                ::testing::HasSubstr("a kernel refused a block that is within its limits"))
-        << region;
+    for (const BlockCoding& coding : {BlockCoding(ZstdCoding{1}), BlockCoding(GzipCoding{1})}) {
+      EXPECT_THAT(message_of(coding, region),
+                  ::testing::HasSubstr("a kernel refused a block that is within its limits"))
+          << region;
+    }
   }
   EXPECT_THAT(message_of(format::PtzCodec::lzr, 8),
               ::testing::HasSubstr("demux reported more bytes than its block can have"));

@@ -1,29 +1,20 @@
 // Zstandard through the scheduler, on a driver whose GPU is the emulator: files of every policy have the same content,
 // frames of libzstd are decoded by kernels, what kernels refuse has libzstd's verdict, failures of the driver.
-#include <algorithm>
 #include <map>
-#include <memory>
-#include <mutex>
 #include <string>
-#include <tuple>
 #include <utility>
 #include <vector>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "fkr_tests/cases/corpus.hpp"
-#include "fkr_tests/cases/cuda/fake_cuda.hpp"
-#include "fkr_tests/cases/cuda/fake_gpu.hpp"
-#include "kernels/images.hpp"
+#include "fkr_tests/unit/runtime/codec/device/scheduled_streams.hpp"
 #include "runtime/codec/blocks/block_coder.hpp"
 #include "runtime/codec/cpu/cpu_blocks.hpp"
 #include "runtime/codec/cpu/zstd_coder.hpp"
 #include "runtime/codec/format/byte_stream.hpp"
 #include "runtime/codec/format/zstd_frame.hpp"
-#include "runtime/codec/select_backend.hpp"
 #include "runtime/codec/stream/zstd_stream.hpp"
-#include "runtime/codec/threads/executor.hpp"
 #include "runtime/codec/threads/ledger.hpp"
 #include "support/result.hpp"
 
@@ -32,28 +23,9 @@ namespace {
 
 using ::testing::AllOf;
 using ::testing::HasSubstr;
-using ByteVector = std::vector<uint8_t>;
 
-class ScheduledZstd : public ::testing::Test {
+class ScheduledZstd : public ScheduledStreams {
  protected:
-  ScheduledZstd() : state_(testing::fake_cuda(EMULATED_CUDA)) { state_ = testing::FakeCuda{}; }
-
-  BackendRequest request(std::string name, Policy policy) {
-    BackendRequest request;
-    request.name = std::move(name);
-    request.policy = policy;
-    request.find_image = kernels::find_kernel_image;
-    request.cuda_library = EMULATED_CUDA;
-    request.copy_executor = &copies_;
-    request.notice = [this](const std::string& message, bool) {
-      const std::lock_guard lock(mutex_);
-      notices_.push_back(message);
-    };
-    return request;
-  }
-  std::unique_ptr<BlockCoder> coder(const std::string& name, Policy policy) {
-    return select_block_coder(request(name, policy), executor_).value();
-  }
   Result<ByteVector> packed(BlockCoder& coder, const ZstdCompressOptions& options) {
     format::MemorySource source(raw_, "raw");
     format::MemorySink sink;
@@ -73,33 +45,7 @@ class ScheduledZstd : public ::testing::Test {
     CpuBlocks cpu(executor_);
     return packed(cpu, {.level = 3, .is_seekable = true}).value();
   }
-  void inject(const std::string& function, int call, int code) {
-    state_ = testing::FakeCuda{};
-    notices_.clear();
-    state_.failing_function = function;
-    state_.failing_call = call;
-    state_.failing_code = code;
-  }
-  bool has_launched() { return state_.calls["cuLaunchKernel"] != 0; }
-
-  testing::FakeCuda& state_;
-  Executor executor_{2}, copies_{1};
-  // Two ranges: blocks that shrink, runs, blocks that do not shrink, and a short one.
-  const ByteVector raw_ = [] {
-    ByteVector raw = testing::matchable_bytes(100'000, 1);
-    raw.insert(raw.end(), 360'000, 'x');
-    const ByteVector noise = testing::random_bytes(70'000, 2);
-    raw.insert(raw.end(), noise.begin(), noise.end());
-    raw.insert(raw.end(), raw.begin(), raw.begin() + 20'000);
-    return raw;
-  }();
-  std::mutex mutex_;
-  std::vector<std::string> notices_;
 };
-
-constexpr std::tuple<const char*, Policy, bool> kWays[] = {
-    {"auto", Policy::cpu, false},      {"auto", Policy::gpu, true},       {"auto", Policy::mixed, true},
-    {"cuda", Policy::automatic, true}, {"cpu", Policy::automatic, false}, {"emulator", Policy::automatic, false}};
 
 TEST_F(ScheduledZstd, FilesOfEveryPolicyAreOfTheSameContent) {
   for (const auto& [name, policy, uses_driver] : kWays) {

@@ -17,6 +17,7 @@
 #include "fkr_tests/cases/corpus.hpp"
 #include "runtime/codec/backend.hpp"
 #include "runtime/codec/cpu/coder_item.hpp"
+#include "runtime/codec/cpu/cpu_blocks.hpp"
 #include "runtime/codec/cpu/deflate_coder.hpp"
 #include "runtime/codec/format/byte_stream.hpp"
 #include "runtime/codec/format/gzip_member.hpp"
@@ -38,7 +39,7 @@ struct Packing {
 
 Result<ByteVector> packed(const ByteVector& raw, GzipCompressOptions options, const Packing& by = {}) {
   Executor executor(by.threads);
-  DeflateCoder coder(executor);
+  CpuBlocks coder(executor);
   scheduler::Ledger memory("memory", by.memory_bytes);
   options.limits.memory = &memory;
   format::MemorySource source(raw, "raw");
