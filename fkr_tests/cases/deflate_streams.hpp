@@ -366,7 +366,27 @@ inline std::vector<DeflateCase> deflate_cases_by_hand() {
         header(4).code(lengths, 18).bits(127, 7).code(lengths, 18).bits(127, 7).bytes());
     bad("code lengths are repeated too often",
         up_to_end(header(4)).code(lengths, 2).code(lengths, 17).bits(7, 3).bytes());
-    bad("a code length is repeated that is none", header(4).code(lengths, 16).bits(0, 2).whole(Bytes(80)).bytes());
+    bad("a code length is repeated that is none", header(2)
+                                                      .code(lengths, 16)
+                                                      .bits(0, 2)
+                                                      .code(lengths, 18)
+                                                      .bits(94 - 11, 7)
+                                                      .code(lengths, 2)
+                                                      .code(lengths, 2)
+                                                      .code(lengths, 18)
+                                                      .bits(138 - 11, 7)
+                                                      .code(lengths, 18)
+                                                      .bits(19 - 11, 7)
+                                                      .code(lengths, 2)
+                                                      .code(lengths, 2)
+                                                      .code(lengths, 0)
+                                                      .code(lengths, 0)
+                                                      .bits(1, 2)
+                                                      .bytes());
+    DeflateWriter longest;  // a repeat goes far over the most lengths that there may be
+    longest.counts(286, 30, lengths, true).code(lengths, 2).code(lengths, 2).code(lengths, 2);
+    for (int i = 0; i < 52; ++i) longest.code(lengths, 16).bits(3, 2);
+    bad("code lengths are repeated too often", longest.code(lengths, 16).bits(3, 2).whole(Bytes(9)).bytes());
     bad("a dynamic block's header is cut off", up_to_end(header(4)).bytes());
     bad("a block's end has no code",
         header(4).code(lengths, 18).bits(127, 7).code(lengths, 18).bits(113, 7).whole(Bytes(9)).bytes());
@@ -383,8 +403,12 @@ inline std::vector<DeflateCase> deflate_cases_by_hand() {
   bad("a stored block's length is not confirmed", with(writer().stored(abc, true).bytes(), 3, 0xFE));
   bad("a dynamic block's header is cut off", {5});
   bad("a dynamic block's header is cut off", cut(writer().counts(257, 1, Bytes(19, 4), true).bytes(), 2));
-  bad("a block has too many codes", writer().dynamic(Bytes(287, 9), {1}, true).bytes());
-  bad("a block has too many codes", writer().dynamic(four, Bytes(31, 5), true).bytes());
+  const auto padded = [](Bytes bytes, size_t size) {
+    bytes.resize(size);
+    return bytes;
+  };
+  bad("a block has too many codes", writer().dynamic(padded(four, 287), {1}, true).literal('a').end().bytes());
+  bad("a block has too many codes", writer().dynamic(four, padded({1}, 31), true).literal('a').end().bytes());
   const auto of_lengths = [&](const std::vector<std::pair<uint32_t, uint8_t>>& of) {
     Bytes lengths(kDeflateLengthSymbols);
     for (const auto& [symbol, length] : of) lengths[symbol] = length;
@@ -394,16 +418,18 @@ inline std::vector<DeflateCase> deflate_cases_by_hand() {
   bad("the codes of a block's code lengths are no code", of_lengths({{0, 1}}));
   bad("the codes of a block's code lengths are no code", of_lengths({{0, 1}, {1, 2}}));
   bad("the codes of a block's code lengths are no code", of_lengths({{0, 1}, {1, 1}, {18, 7}}));
-  bad("a block's end has no code", writer().dynamic(literal_lengths({{'a', 1}, {'b', 1}}), {0}, true).bytes());
+  bad("a block's end has no code",
+      writer().dynamic(literal_lengths({{'a', 1}, {'b', 1}}), {0}, true).literals(Bytes(50, 'a')).bytes(),
+      DeflateFraming::raw, BatchStatus::cannot_decompress, 10);
   const auto of_literals = [&](const std::vector<std::pair<uint32_t, uint8_t>>& of) {
-    return writer().dynamic(literal_lengths(of), {1}, true).whole(Bytes(100)).bytes();
+    return writer().dynamic(literal_lengths(of), {1}, true).end().bytes();
   };
   bad("a block's literals and lengths have no code", of_literals({{256, 2}}));
   bad("a block's literals and lengths have no code", of_literals({{256, 1}, {'a', 2}}));
   bad("a block's literals and lengths have no code", of_literals({{256, 1}, {'a', 1}, {'b', 15}}));
-  bad("a block's distances have no code", four_then({2}).whole(Bytes(100)).bytes());
-  bad("a block's distances have no code", four_then({1, 2}).whole(Bytes(100)).bytes());
-  bad("a block's distances have no code", four_then({1, 1, 1}).whole(Bytes(100)).bytes());
+  bad("a block's distances have no code", four_then({2}).end().bytes());
+  bad("a block's distances have no code", four_then({1, 2}).end().bytes());
+  bad("a block's distances have no code", four_then({1, 1, 1}).end().bytes());
   bad("a block is cut off", cut(writer().fixed(true).literals(abc).end().bytes()));
   bad("a block is cut off", writer().fixed(true).literals(abc).length(3).bytes());
   bad("a block is cut off", cut(writer().fixed(true).literals(abc).match(100, 3).bytes(), 2));

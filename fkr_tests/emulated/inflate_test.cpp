@@ -81,7 +81,7 @@ TEST(Inflate, LargeItems) {
     batches[DeflateFraming::gzip].push_back(
         {.bytes = libdeflate_item(raw, level, DeflateFraming::gzip), .room = raw.size()});
   batches[DeflateFraming::zlib].push_back(
-      {.bytes = libdeflate_item(Bytes(1 << 20, 0xFF), 6, DeflateFraming::zlib), .room = 1 << 20});
+      {.bytes = libdeflate_item(Bytes(6 << 20, 0xFF), 6, DeflateFraming::zlib), .room = 6 << 20});
   expect_inflated(batches, "release");
 }
 

@@ -179,7 +179,7 @@ class InflateBlockCodes {
 
   // The codes of a dynamic block whose header goes on at `position`. The result is the position behind it, 0 if it is
   // not valid.
-  WarpU32 read(const WarpU32& position, const WarpU32& end) {
+  WarpU32 read(const WarpU32& position) {
     using namespace dsl;
     WarpVar result(k_, 0);
     is_fixed_ = 0;
@@ -201,7 +201,7 @@ class InflateBlockCodes {
                           [&](const LaneU32& symbol, const LaneU32& length) { return length | symbol << 8; }));
       const WarpU32 count = literal_count + distance_count;
       const WarpU32 behind = read_lengths(first + length_count * kDeflateLengthSymbolBits, count);
-      once.break_if((behind == 0) | (behind > end));
+      once.break_if(behind == 0);
       once.break_if(broadcast(zext<u32>(lengths_.at(k_.constant(kDeflateEndOfBlock)).load())) == 0);
       once.break_if(!make(literal_count, distance_count));
       result = behind;

@@ -162,8 +162,7 @@ class InflateItem {
       at_ += kDeflateBlockHeaderBits;
       k_.if_(is(DeflateBlockType::stored), [&] { stored(); }).else_([&] {
         k_.if_(is(DeflateBlockType::fixed), [&] { codes_.use_fixed(); }).else_([&] {
-          const WarpU32 end = input_.end() - input_.staged_begin();
-          const WarpU32 behind = codes_.read(position + kDeflateBlockHeaderBits, end);
+          const WarpU32 behind = codes_.read(position + kDeflateBlockHeaderBits);
           fail_if(behind == 0);
           at_ = input_.staged_begin() + behind;
         });
