@@ -12,7 +12,7 @@ namespace ptxkit::kernels {
 struct CodeLengthWorkspace {
   SymbolWords counts;        // of symbols; later the symbols' codes
   SymbolWords leaves;        // in ascending order: the count above the symbol's bits, and the symbol
-  SymbolWords pairs;         // weights; later depths
+  SymbolWords pairs;         // at first leaves that are not sorted; weights; later depths
   SymbolWords leaf_parents;  // the pair of each leaf; later the length of each symbol's code
   SymbolWords pair_parents;
   SymbolWords length_counts;  // one more than the longest code has bits
@@ -60,8 +60,8 @@ class CodeLengths {
   }
 
  private:
-  // Sorts the occurring symbols by (count, symbol): a symbol's place is the number of symbols before it. Returns their
-  // number.
+  // Sorts the occurring symbols by (count, symbol): a symbol's place is the number of occurring symbols before it.
+  // Returns their number.
   WarpU32 sort_leaves() {
     using namespace dsl;
     Lengths keys(k_), places(k_);
@@ -71,15 +71,24 @@ class CodeLengths {
       keys[j] = select(count == 0, kNone, count << kSymbolBits | s);
       present += zext<u32>(count != 0);
     });
-    k_.range(k_.constant<u32>(0), u32{Symbols}, 1, [&](const auto& s) {
-      const LaneU32 count = shared_.counts.at(s).load();
-      const LaneU32 key = select(count == 0, kNone, count << kSymbolBits | s);
+    const LaneU32 sum = inclusive_sum(*present);
+    const WarpU32 leaf_count = shuffle(sum, kWarpLanes - 1);
+    const auto for_present = [&](const auto& body) {
+      unrolled<Lengths::kCount>([&](auto j) { k_.if_(*keys[j] != kNone, [&] { body(j); }); });
+    };
+    LaneVar to(k_, sum - *present);
+    for_present([&](auto j) {
+      shared_.pairs.at(*to).store(*keys[j]);
+      to += 1;
+    });
+    k_.sync_warp();
+    k_.range(0, leaf_count, 1, [&](const auto& i) {
+      const LaneU32 key = shared_.pairs.at(i).load();
       unrolled<Lengths::kCount>([&](auto j) { places[j] += zext<u32>(key < *keys[j]); });
     });
-    unrolled<Lengths::kCount>(
-        [&](auto j) { k_.if_(*keys[j] != kNone, [&] { shared_.leaves.at(*places[j]).store(*keys[j]); }); });
+    for_present([&](auto j) { shared_.leaves.at(*places[j]).store(*keys[j]); });
     k_.sync_warp();
-    return reduce_add(*present);
+    return leaf_count;
   }
 
   // Builds the tree in one lane: the parents, and the depth of each pair. The last pair is the root.
