@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
 """Stamps the files of a new rule, kernel or codec: `./dev new` calls this. docs/extending.md goes on from there.
 
-usage: new.py rule NAME       NAME as in UnalignedAccess
-       new.py kernel ROOM/NAME      ROOM: a folder of kernels/; NAME as in lz4_decompress
-       new.py codec NAME      NAME as in deflate-like
+usage: ./dev new rule NAME          NAME as in UnalignedAccess
+       ./dev new kernel ROOM/NAME   ROOM: a folder of kernels/; NAME as in lz4_decompress
+       ./dev new codec NAME         NAME as in deflate-like
 
 What is stamped builds. Its tests fail until it is written, except that a new codec is lzr under another number until its
 model and coder are changed. Nothing that exists is overwritten.
@@ -75,15 +75,16 @@ def new_rule(name):
     if os.path.exists(os.path.join(REPO, f"analyzer/rules/{function}.cpp")):
         stop(f"analyzer/rules/{function}.cpp exists")
     create(f"analyzer/rules/{function}.cpp", f"""// {number} {name}. TODO: what it looks for, in a sentence.
+// A rule of a family that has a file moves there.
 #include "analyzer/rules/all.hpp"
 #include "analyzer/rules/engine/result.hpp"
 #include "analyzer/rules/engine/walk.hpp"
 
 namespace ptxkit::rules {{
 
-// TODO: a kernel that has the fault is refuted(), one that provably has not survived(); analyzer/rules/engine/ has the
-// analyses, and races.cpp or indices.cpp show how they are used. A rule of a family
-// that has a file moves there.
+// TODO: how it decides. finding_at() makes a finding, conclude() the verdict that follows from the findings;
+// not_applicable() is for a kernel without anything to look at, undecided() for one where a fact is missing.
+// shift_amount in indices.cpp is a short rule to read; docs/extending.md lists the analyses.
 RuleResult {function}(Context&) {{ return undecided("not decided: the rule is not written yet"); }}
 
 }}  // namespace ptxkit::rules
@@ -116,16 +117,20 @@ RuleResult {function}(Context&) {{ return undecided("not decided: the rule is no
     add_row("analyzer/rules/rules.def",
             f'RULE({number}, {function}, {name}, "Performance", 0, low, false,\n     "TODO: what holds when the hypothesis '
             'survives")\n', "\n#undef RULE\n")
-    print(f"next: ./dev test {number}")
+    print(f"next: the two programs, category, severity and property of the row, the page, the function; "
+          f"then ./dev test '{number}|RuleFixtures|catalogue_test'")
 
 
-def new_kernel(name):
-    room, _, name = name.rpartition("/")
-    rooms = sorted({room for _, room in re.findall(r"^KERNEL\((\w+), (\w+)\)", read("kernels/kernels.def"), re.M)})
-    if not re.fullmatch(r"[a-z][a-z0-9_]*", name) or not re.fullmatch(r"[a-z][a-z0-9_]*", room):
-        stop(f"expected ROOM/NAME as in lz4/lz4_decompress, found '{room}/{name}'")
+def new_kernel(place):
+    found = re.fullmatch(r"([a-z][a-z0-9_]*)/([a-z][a-z0-9_]*)", place)
+    if not found:
+        stop(f"expected ROOM/NAME as in lz4/lz4_decompress, found '{place}'")
+    room, name = found.groups()
+    rooms = sorted(folder.name for folder in os.scandir(os.path.join(REPO, "kernels"))
+                   if folder.is_dir() and folder.name != "probes" and not folder.name.startswith("__"))
     if room not in rooms:
-        stop(f"there is no room kernels/{room}; there are: {', '.join(rooms)}")
+        stop(f"there is no room kernels/{room}; there are: {', '.join(rooms)}; "
+             "docs/extending.md, 'A kernel', says what a new one takes")
     text = read("kernels/kernels.def")
     if re.search(rf"^KERNEL\({name}, ", text, re.M):
         stop(f"there is a kernel {name}")
@@ -168,8 +173,8 @@ inline void {name}_reference(std::span<const uint32_t> src, std::span<uint32_t> 
 """)
     following = next((row for row in re.findall(r"^KERNEL\((\w+),", text, re.M) if row > name), None)
     add_row("kernels/kernels.def", f"KERNEL({name}, {room})\n", f"KERNEL({following}," if following else "#undef KERNEL")
-    print(f"next: a row in docs/kernels.md, a launch in fkr_tests/cases/every_kernel.cpp, then ./dev kernel {name} --accept "
-          f"and fkr_tests/speed/kernel_instructions.py build/tests/kernel_counts --accept")
+    print(f"next: a row in docs/kernels.md, a launch in fkr_tests/cases/every_kernel.cpp, then ./dev kernel {name} --accept, "
+          f"./dev build kernel_counts and fkr_tests/speed/kernel_instructions.py build/tests/kernel_counts --accept")
 
 
 def new_codec(name):
@@ -189,6 +194,10 @@ def new_codec(name):
 MAKERS = {"rule": new_rule, "kernel": new_kernel, "codec": new_codec}
 
 if __name__ == "__main__":
+    usage = __doc__.strip().split("\n\n")[1]
+    if {"-h", "--help"} & set(sys.argv[1:]):
+        print(usage)
+        sys.exit(0)
     if len(sys.argv) != 3 or sys.argv[1] not in MAKERS:
-        sys.exit(__doc__.strip().split("\n\n")[1])
+        sys.exit(usage)
     MAKERS[sys.argv[1]](sys.argv[2])

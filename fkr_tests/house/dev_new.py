@@ -37,14 +37,18 @@ def compiles(copy, made, target):
 with tempfile.TemporaryDirectory() as copy:
     for folder in FOLDERS:
         shutil.copytree(os.path.join(REPO, folder), os.path.join(copy, folder), ignore=shutil.ignore_patterns("__pycache__"))
-    for words, message in (((), "usage: new.py rule NAME"), (("rule",), "usage:"), (("rule", "lower"), "expected the name of a rule"),
+    for words, message in (((), "usage: ./dev new rule NAME"), (("rule",), "usage:"), (("rule", "lower"), "expected the name of a rule"),
                            (("rule", "UnalignedMemoryAccess"), "there is a rule UnalignedMemoryAccess"),
-                           (("kernel", "copy"), "expected ROOM/NAME"), (("kernel", "none/copy"), "there is no room kernels/none; there are: bwt"),
+                           (("kernel", "copy"), "expected ROOM/NAME as in lz4/lz4_decompress, found 'copy'"), (("kernel", "none/copy"), "there is no room kernels/none; there are: bwt"),
                            (("kernel", "lz4/lz4_decompress"), "there is a kernel lz4_decompress"),
                            (("codec", "Big"), "expected the name of a codec"), (("codec", "lzr"), "there is a codec lzr"),
                            (("house", "x"), "usage:")):
         done = new(copy, *words)
         require(done.returncode == 1 and message in done.stderr, f"{words}: exit {done.returncode}: {done.stderr}")
+
+    for words in (("--help",), ("rule", "--help")):
+        done = new(copy, *words)
+        require(done.returncode == 0 and done.stdout.startswith("usage: ./dev new rule NAME"), f"{words}: {done.stdout}{done.stderr}")
 
     done = new(copy, "rule", "NarrowStore")
     require(done.returncode == 0 and "analyzer/rules/narrow_store.cpp" in done.stdout, f"rule: {done.stdout}{done.stderr}")
@@ -57,6 +61,10 @@ with tempfile.TemporaryDirectory() as copy:
     compiles(copy, "kernels/pages/copy_words.cpp", "ptxkit_kernels")
     compiles(copy, "kernels/pages/copy_words_reference.hpp", "ptxkit_references")
     require(new(copy, "kernel", "pages/copy_words").returncode == 1, "a kernel was stamped twice")
+
+    os.mkdir(os.path.join(copy, "kernels/arrays"))
+    done = new(copy, "kernel", "arrays/copy_bytes")
+    require(done.returncode == 0 and "kernels/arrays/copy_bytes.cpp" in done.stdout, f"a new room: {done.stdout}{done.stderr}")
 
     done = new(copy, "codec", "lz-two")
     require(done.returncode == 0, f"codec: {done.stdout}{done.stderr}")
