@@ -52,6 +52,9 @@ def main():
     parser.add_argument("--accept", action="store_true")
     parser.add_argument("--table", action="store_true")
     chosen = parser.parse_args()
+    if not pathlib.Path(chosen.program).is_file():
+        print(f"{chosen.program} is not built: ./dev build kernel_counts", file=sys.stderr)
+        return 2
     run = subprocess.run([chosen.program, *chosen.files], capture_output=True, text=True)
     if run.returncode != 0:
         print(run.stdout + run.stderr, file=sys.stderr)

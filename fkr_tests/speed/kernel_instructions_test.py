@@ -22,6 +22,9 @@ def planted(at, added):
     return "".join(added(line) + line if line.startswith(at) else line for line in lines)
 
 
+unbuilt = subprocess.run([sys.executable, GATE, FOLDER / "no_program", "--accept"], capture_output=True, text=True)
+if unbuilt.returncode != 2 or not unbuilt.stderr.endswith("no_program is not built: ./dev build kernel_counts\n"):
+    sys.exit(f"FAILED: a program that is not built: {unbuilt.stderr}")
 status, text = gate()
 if status != 0 or " kernels, 0 differences" not in text:
     sys.exit("FAILED: the kernels are not as accepted")
