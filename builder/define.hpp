@@ -71,8 +71,8 @@ struct Budget {
 };
 
 // The kernel's cost as the @pz_cost block before its entry states it (docs/scheduling.md). The block's `local_mem`, the
-// shared memory of a CTA, is Budget::shared_bytes. A kernel with a cost whose shared arrays take another number of bytes
-// throws DslError when it is emitted.
+// shared memory of a CTA, is Budget::shared_bytes. A kernel with a cost whose shared arrays take another number of
+// bytes throws DslError when it is emitted.
 struct Cost {
   double threads_per_element = 0;
   u32 passes = 1;

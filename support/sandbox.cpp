@@ -116,7 +116,7 @@ std::string target_of(std::string path) {
 
 // What is opened for writing when `path` is written: its folder, or itself where it is a folder, a device or a pipe.
 std::string written_place(const std::string& path) {
-  const std::string target = target_of(path);
+  std::string target = target_of(path);
   struct stat info{};
   if (::stat(target.c_str(), &info) == 0 && !S_ISREG(info.st_mode)) return target;
   const size_t slash = target.rfind('/');

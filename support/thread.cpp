@@ -45,7 +45,7 @@ std::optional<std::thread> try_thread(std::function<void()> work) noexcept {
   std::optional<std::thread> thread;
   try {
     thread.emplace(std::move(work));
-  } catch (const std::exception&) {  // std::system_error: no thread; std::bad_alloc: no memory
+  } catch (const std::exception&) {  // NOLINT(bugprone-empty-catch): no thread, or no memory for one
   }
   ::pthread_sigmask(SIG_SETMASK, &before, nullptr);
   return thread;

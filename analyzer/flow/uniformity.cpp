@@ -6,7 +6,6 @@
 
 namespace ptxkit::flow {
 
-using ptx::Mod;
 using ptx::Op;
 using ptx::Space;
 using ptx::SpecialRegister;

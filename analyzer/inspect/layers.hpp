@@ -29,8 +29,8 @@ struct Drawing {
   double width = 0, height = 0;  // set by lay_out
 };
 
-// Sets the positions of boxes and edges. Time is linear in the boxes and in the ranks that edges cross. Where edges cross
-// more than 200,000 ranks in all, the longest ones are straight lines.
+// Sets the positions of boxes and edges. Time is linear in the boxes and in the ranks that edges cross. Where edges
+// cross more than 200,000 ranks in all, the longest ones are straight lines.
 void lay_out(Drawing& drawing, double gap_x, double gap_y);
 
 }  // namespace ptxkit::inspect

@@ -97,7 +97,7 @@ std::string Threads::key_of(const Moment& at) const {
 
 Term Threads::number_of(const Turn& turn) {
   if (turn.symbol.empty()) return Query::constant(static_cast<uint64_t>(turn.offset), kTurnBits);
-  const Term number = query_->symbol(turn.symbol, kTurnBits, kOnTurn);
+  Term number = query_->symbol(turn.symbol, kTurnBits, kOnTurn);
   if (turn.offset == 0) return number;
   return query_->apply("bvadd", kTurnBits, {number, Query::constant(static_cast<uint64_t>(turn.offset), kTurnBits)});
 }
@@ -136,7 +136,7 @@ Term Threads::compute(ValueId id, const Moment& at) {
       return is_header ? phi_of_header(id, loop, at) : phi_of_join(id, at);
     }
     case flow::Value::Kind::result: {
-      const Term now = result(id, at);
+      Term now = result(id, at);
       if (value.old == kNone) return now;
       Term runs = this->value(ssa_->guard(value.instruction), at);
       if (function_->instructions[value.instruction].guard.negated) runs = query_->negation(runs);
@@ -473,7 +473,7 @@ Term Threads::edge(BlockId from, BlockId to, const Moment& at) {
 // The test of a turn says nothing of the turns before it. A counter that is tested for equality meets its bound in one
 // turn, behind which there is none; one that is tested for its order is taken not to wrap.
 Term Threads::within_bound(LoopId loop, BlockId exit, const Moment& at) {
-  const Term always = Query::truth(true);
+  Term always = Query::truth(true);
   const flow::Graph& graph = ssa_->graph();
   const ptx::Instruction& branch = function_->instructions[graph.last(exit)];
   const auto next = graph.successors(exit);
@@ -591,7 +591,7 @@ Term Threads::path(BlockId from, BlockId to, const Moment& at) {
 }
 
 Term Threads::reaches(ptx::InstructionId id, const Moment& at) {
-  const Term comes = path(0, ssa_->graph().block_of(id), at);
+  Term comes = path(0, ssa_->graph().block_of(id), at);
   const ptx::Guard& guard = function_->instructions[id].guard;
   if (!guard) return comes;
   const Term holds = value(ssa_->guard(id), at);

@@ -542,7 +542,9 @@ class OperandCompiler {
       for (const OpcodeWord& w : context_.words) {
         if (w.word.kind == Word::Kind::modifier && static_cast<Mod>(w.word.id) == Mod::shape) count = w.word.shape.n;
       }
-      count /= leading_number(text_.substr(at_, 1));
+      const auto by = leading_number(text_.substr(at_, 1));
+      PTXKIT_CHECK(by != 0, "a row of the table divides by a number");
+      count /= by;
       ++at_;
       return;
     }

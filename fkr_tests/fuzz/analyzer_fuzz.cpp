@@ -67,8 +67,7 @@ void check_json(const report::FileAnalysis& file, const std::string& text) {
 }
 
 void check_sarif(const report::FileAnalysis& file) {
-  require(nlohmann::json::accept(written(report::sarif_document(), file)),
-          "SARIF that is no JSON");
+  require(nlohmann::json::accept(written(report::sarif_document(), file)), "SARIF that is no JSON");
   require(nlohmann::json::accept(written(report::baseline_document(), file)), "a baseline that is no JSON");
 }
 

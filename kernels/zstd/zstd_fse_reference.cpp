@@ -12,7 +12,7 @@
 namespace ptxkit::kernels {
 
 uint32_t zstd_table_bits(uint32_t total, uint32_t distinct, uint32_t max_bits) {
-  const auto log2 = [](uint32_t value) { return static_cast<uint32_t>(std::bit_width(value)) - 1; };
+  const auto log2 = [](uint32_t value) { return static_cast<uint32_t>(std::bit_width(value | 1)) - 1; };
   const uint32_t wanted = log2(std::max(total - 1, 4u)) - 2;
   const auto needed = static_cast<uint32_t>(std::bit_width(distinct - 1));
   return std::min(std::max({wanted, needed, kZstdMinTableBits}), max_bits);

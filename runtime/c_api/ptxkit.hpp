@@ -120,8 +120,8 @@ inline ptxkit_batch_options batch_options(ptxkit_codec codec = PTXKIT_CODEC_LZ4,
   options.stride = stride;
   return options;
 }
-inline ptxkit_stream_options stream_options(ptxkit_codec codec = PTXKIT_CODEC_LZ4,
-                                            uint32_t dtype = PTXKIT_DTYPE_BYTES, uint32_t stride = 0) {
+inline ptxkit_stream_options stream_options(ptxkit_codec codec = PTXKIT_CODEC_LZ4, uint32_t dtype = PTXKIT_DTYPE_BYTES,
+                                            uint32_t stride = 0) {
   ptxkit_stream_options options = PTXKIT_STREAM_OPTIONS_DEFAULTS;
   options.codec = codec;
   options.dtype = dtype;

@@ -83,9 +83,9 @@ OnGpu<std::unique_ptr<Backend>> make_cuda_backend(const BackendRequest& request,
 }
 
 OnGpu<std::unique_ptr<BlockCoder>> make_cuda_blocks(const BackendRequest& request, Executor& executor) {
-  return open_machines(request).map([&](std::vector<std::unique_ptr<Machine>> machines) -> std::unique_ptr<BlockCoder> {
-    return std::make_unique<BlockKernels>(std::move(machines), executor, request.notice);
-  });
+  auto machines = open_machines(request);
+  if (!machines) return tl::unexpected(machines.error());
+  return std::make_unique<BlockKernels>(std::move(*machines), executor, request.notice);
 }
 
 void tell_of_no_gpu(const BackendRequest& request, const std::string& why, bool matters) {

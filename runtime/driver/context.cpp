@@ -255,10 +255,11 @@ Result<Kernel> Kernel::load_unverified(ContextPointer context, std::string ptx, 
 
 Result<KernelResources> Kernel::resources() const {
   KernelResources resources;
-  for (const auto& [value, attribute] :
-       {std::pair(&resources.registers, kFunctionRegisters), std::pair(&resources.shared_bytes, kFunctionSharedBytes),
-        std::pair(&resources.local_bytes, kFunctionLocalBytes),
-        std::pair(&resources.max_block_threads, kFunctionMaxThreads)}) {
+  const std::pair<uint32_t*, int> wanted[] = {{&resources.registers, kFunctionRegisters},
+                                              {&resources.shared_bytes, kFunctionSharedBytes},
+                                              {&resources.local_bytes, kFunctionLocalBytes},
+                                              {&resources.max_block_threads, kFunctionMaxThreads}};
+  for (const auto& [value, attribute] : wanted) {
     int number = 0;
     auto done = on(context(), "cuFuncGetAttribute",
                    [&] { return context().api().function_get_attribute(&number, attribute, function_); });

@@ -10,7 +10,6 @@
 
 namespace ptxkit {
 
-using emulator::AddressMode;
 using emulator::ImageShape;
 using emulator::ImageUse;
 
@@ -69,7 +68,7 @@ GpuImage::~GpuImage() {
   if (array_ != nullptr) (void)api.array_destroy(array_);
 }
 
-Result<GpuImage> GpuImage::create(driver::ContextPointer context, const ImageSpec& spec,
+Result<GpuImage> GpuImage::create(const driver::ContextPointer& context, const ImageSpec& spec,
                                   std::span<const uint8_t> texels, const driver::Stream& stream) {
   const driver::Api& api = context->api();
   if (api.array_create == nullptr || api.array_destroy == nullptr || api.memcpy_3d_async == nullptr ||

@@ -14,8 +14,8 @@ namespace ptxkit {
 class GpuImage {
  public:
   // `texels` are laid out as in the emulator: x first, then y, then z or the layer.
-  static Result<GpuImage> create(driver::ContextPointer context, const ImageSpec& spec, std::span<const uint8_t> texels,
-                                 const driver::Stream& stream);
+  static Result<GpuImage> create(const driver::ContextPointer& context, const ImageSpec& spec,
+                                 std::span<const uint8_t> texels, const driver::Stream& stream);
   GpuImage(GpuImage&& other) noexcept;
   GpuImage& operator=(GpuImage&&) = delete;
   ~GpuImage();

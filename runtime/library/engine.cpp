@@ -39,7 +39,7 @@ codec::BackendRequest Engine::request() {
     request.notice = [log = settings_.log](const std::string& message, bool matters) {
       try {
         log(matters ? LogLevel::warning : LogLevel::detail, message);
-      } catch (...) {  // a failed log call must not stop the work
+      } catch (...) {  // NOLINT(bugprone-empty-catch): a failed log call must not stop the work
       }
     };
   }

@@ -96,7 +96,7 @@ Result<double> compressor_instructions(const kernels::KernelImage& image, const 
                                   Argument::of(count)};
   const kernels::LaunchShape& shape =
       image.name == kernels::kLz4CompressPage ? kernels::kLz4CompressPageShape : kernels::kLz4CompressChunkShape;
-  const auto instructions = emulation.launch(image, shape, count, std::move(arguments));
+  auto instructions = emulation.launch(image, shape, count, std::move(arguments));
   if (!instructions) return tl::unexpected(instructions.error());
   return per_byte(*instructions, sizes);
 }

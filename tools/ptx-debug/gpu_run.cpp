@@ -144,7 +144,7 @@ Result<GpuOutcome> run_on_gpu(const KernelRun& run, double deadline_seconds, con
     if (piece.object) {
       auto object = GpuObject::create(context, *piece.object, piece.bytes, stream);
       if (!object) return tl::unexpected(object.error());
-      const auto value = object->value();
+      auto value = object->value();
       memory.back().emplace<GpuObject>(std::move(*object));
       return value;
     }

@@ -1,6 +1,7 @@
 // The interface of the coders of blocks: the CPU, kernels on devices, or both. A block is one of `.ptz`, or what a
-// standard format codes apart: a range of a Zstandard frame, a member of gzip. All coders give the same bytes of `.ptz`, and bytes that
-// every reader takes of a standard format, so a stream may change from one to another between two blocks.
+// standard format codes apart: a range of a Zstandard frame, a member of gzip. All coders give the same bytes of
+// `.ptz`, and bytes that every reader takes of a standard format, so a stream may change from one to another between
+// two blocks.
 #pragma once
 
 #include <algorithm>

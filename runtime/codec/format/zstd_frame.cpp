@@ -274,7 +274,7 @@ Result<std::optional<std::vector<ZstdSeekEntry>>> read_zstd_seek_table(const Ran
   if (file_bytes < kSkippableHeaderBytes + kSeekFooterBytes) return std::nullopt;
   if (auto read = file.read_at(file_bytes - kSeekFooterBytes, footer); !read) return tl::unexpected(read.error());
   if (load_little_endian<uint32_t>(Bytes(footer).subspan(5)) != kSeekFooterMagic) return std::nullopt;
-  const auto damaged = [&](std::string what) {
+  const auto damaged = [&](const std::string& what) {
     return fail("the seek table is damaged: " + what, file.name(), "decompress the whole file, which needs no table");
   };
   const uint8_t flags = footer[4];

@@ -57,7 +57,7 @@ std::optional<BlockRates> load_block_rates(const std::string& path) {
     for (const double rate : rates) {
       if (!(rate >= 0)) return std::nullopt;
     }
-    found.rates[codec + " " + work] = rates;
+    found.rates[fmt::format("{} {}", codec, work)] = rates;
   }
   return codec == "end" && !(lines >> codec) ? std::optional(std::move(found)) : std::nullopt;
 }

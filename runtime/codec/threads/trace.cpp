@@ -100,7 +100,7 @@ void Trace::add(const Span& span) {
   std::lock_guard lock(mutex_);
   try {
     spans_.push_back(span);
-  } catch (...) {  // without memory the span is lost, and not the work
+  } catch (...) {  // NOLINT(bugprone-empty-catch): without memory the span is lost, and not the work
   }
 }
 

@@ -17,7 +17,6 @@ using ptx::MatchedOperand;
 using ptx::Op;
 using ptx::Operand;
 using ptx::OperandKind;
-using ptx::OperandSpec;
 using ptx::Purpose;
 using ptx::Role;
 using ptx::Space;

@@ -197,7 +197,7 @@ class Round {
  private:
   unsigned bits_of(RegId reg) const {
     const ptx::Type type = function_.registers[reg].type;
-    return type == ptx::Type::pred ? 1 : 8 * static_cast<unsigned>(ptx::byte_width(type));
+    return type == ptx::Type::pred ? 1 : 8 * ptx::byte_width(type);
   }
 
   LaneValues value(RegId reg) const {
@@ -322,7 +322,7 @@ class Round {
     if (operand.kind == OperandKind::reg) return value(operand.id);
     LaneValues all{};
     if (operand.kind != OperandKind::integer) return all;
-    const unsigned bits = 8 * static_cast<unsigned>(ptx::byte_width(instruction.type()));
+    const unsigned bits = 8 * ptx::byte_width(instruction.type());
     all.fill(bits >= 64 ? operand.value : operand.value & ((uint64_t{1} << bits) - 1));
     return all;
   }
@@ -364,7 +364,7 @@ class Round {
         if ((one.base == ptx::kNone && other.base == ptx::kNone) || !is_number(1) || !is_number(2)) break;
         const bool turns = one.base == ptx::kNone;
         const Dependence &moves = turns ? other : one, &stays = turns ? one : other;
-        const unsigned bits = 8 * static_cast<unsigned>(ptx::byte_width(instruction.type()));
+        const unsigned bits = 8 * ptx::byte_width(instruction.type());
         if (stays.base != ptx::kNone || !is_integer(instruction.type()) || bits_of(moves.base) != bits) break;
         const ptx::Comparison relation = ptx::comparison_of(function_, instruction);
         comparisons_.push_back({moves.base, turns ? swapped(relation) : relation, is_signed_integer(instruction.type()),

@@ -169,7 +169,7 @@ std::vector<uint8_t> state_of(const Warp& warp, const Fragment& fragment) {
   const uint32_t mask = fragment.mask, carry = warp.carry & mask;
   put(&carry, sizeof carry);
   for (const Frame* frame = fragment.frame; frame; frame = frame->caller) {
-    put(&frame->function, sizeof frame->function);
+    put(static_cast<const void*>(&frame->function), sizeof(void*));
     put(&frame->return_pc, sizeof frame->return_pc);
     put(&frame->local_base, sizeof frame->local_base);
     const auto& registers =

@@ -10,7 +10,6 @@ namespace {
 
 using ptx::Mod;
 using ptx::Type;
-using scalar::Format;
 using scalar::Round;
 
 // `sub`: rounding in bits 0-2, satfinite bit 3, relu bit 4.
