@@ -1,6 +1,6 @@
 # Analyzes the PTX files that FOLDER/images.json lists and writes the report to REPORT. Stops and prints the reports of
 # those for which the analyzer does not return 0: a kernel has a critical finding or a score below 90. Source lines are
-# shown from the folder SOURCES. LAUNCH: launch files, separated by |.
+# shown from the folder SOURCES. LAUNCH: launch files, separated by |. NO_PROVE: ask no solver.
 file(READ ${FOLDER}/images.json images)
 string(JSON last LENGTH "${images}")
 math(EXPR last "${last} - 1")
@@ -10,6 +10,9 @@ foreach(index RANGE ${last})
   list(APPEND files ${FOLDER}/${name})
 endforeach()
 set(options --no-config --falsify)
+if(NO_PROVE)
+  list(APPEND options --no-prove)
+endif()
 string(REPLACE "|" ";" launch_files "${LAUNCH}")
 foreach(file IN LISTS launch_files)
   list(APPEND options --launch ${file})

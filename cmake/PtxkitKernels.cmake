@@ -19,7 +19,7 @@
 set(PTXKIT_KERNELS_FOLDER ${CMAKE_CURRENT_LIST_DIR})
 
 function(ptxkit_embed_kernels program namespace folder source)
-  cmake_parse_arguments(PARSE_ARGV 4 arg "" "" "TARGETS;VARIANTS;LAUNCH")
+  cmake_parse_arguments(PARSE_ARGV 4 arg "NO_PROVE" "" "TARGETS;VARIANTS;LAUNCH")
   foreach(list TARGETS VARIANTS)
     list(REMOVE_DUPLICATES arg_${list})
     list(SORT arg_${list})
@@ -35,7 +35,7 @@ function(ptxkit_embed_kernels program namespace folder source)
     DEPENDS ${program} COMMENT "${program}: PTX of the kernels" VERBATIM)
   add_custom_command(OUTPUT ${verdicts}
     COMMAND ${CMAKE_COMMAND} -DPROGRAM=$<TARGET_FILE:ptxkit::ptx-debug> -DFOLDER=${folder} -DREPORT=${verdicts}
-      -DLAUNCH=${launch} -DSOURCES=${CMAKE_SOURCE_DIR} -P ${judge}
+      -DLAUNCH=${launch} -DSOURCES=${CMAKE_SOURCE_DIR} -DNO_PROVE=${arg_NO_PROVE} -P ${judge}
     DEPENDS ptxkit::ptx-debug ${folder}/images.stamp ${judge} ${arg_LAUNCH}
     COMMENT "${program}: verdicts on the PTX" VERBATIM)
   add_custom_command(OUTPUT ${source}
