@@ -8,6 +8,7 @@
 
 #include "fkr_tests/cases/corpus.hpp"
 #include "fkr_tests/fuzz/stream_damage.hpp"
+#include "runtime/codec/cpu/cpu_blocks.hpp"
 #include "runtime/codec/stream/gzip_stream.hpp"
 
 namespace ptxkit {
