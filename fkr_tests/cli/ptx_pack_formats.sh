@@ -96,9 +96,10 @@ for name, less in (("bad.zst", 4), ("zero.zst", 0)):
                    struct.pack("<IB", count + 1, 0) + whole[-4:])
 EDIT
   for range in 2800000:3000001 2800000:; do
-    expect 1 "$pack" --range "$range" bad.zst -o none; says "bad.zst: the seek table names frame 6, the file has 6 frames"; absent none
+    expect 1 "$pack" --range "$range" bad.zst -o none; says "bad.zst: frame 5 has "; says "stored bytes, the seek table says"; absent none
   done
   expect 1 "$pack" --range 5:6 zero.zst -o none; says "zero.zst: the seek table is damaged: frame 6 has 0 bytes"; absent none
+  seek_tables
   # What is not there is refused.
   expect 2 "$pack" --codec zstd -B4 input; says "-B and --reproducible are for lz4, not for zstd"
   expect 2 "$pack" --codec zstd --reproducible input; says "not for zstd"
@@ -124,6 +125,61 @@ EDIT
   expect 0 "$pack" --codec zstd --seekable -f part -o part.zst
   expect 0 "$pack" --backend emulator -d part.zst -c; same out part
   expect 0 "$pack" -vv --backend emulator -t part.zst; says "PTX emulator"
+}
+
+# Files with tables that lie, and some that do not: --range gives the bytes of -d, or an error.
+seek_tables() {
+  local file range begin
+  python3 - "$pack" <<'MAKE'
+import random, struct, subprocess, sys
+def pack(raw, *flags):
+    return subprocess.run([sys.argv[1], "--codec", "zstd", "-c", *flags], input=raw, stdout=subprocess.PIPE, check=True).stdout
+def piped(raw):  # of unknown size
+    return subprocess.run(["sh", "-c", 'cat | "$0" --codec zstd -c', sys.argv[1]], input=raw, stdout=subprocess.PIPE, check=True).stdout
+def sized(raw):
+    with open("part", "wb") as file:
+        file.write(raw)
+    return pack(b"", "part")
+def skippable(content, magic=0x184D2A53):
+    return struct.pack("<II", magic, len(content)) + content
+def write(name, frames, entries):
+    table = b"".join(struct.pack("<II", *each) for each in entries)
+    with open(name, "wb") as file:
+        file.write(b"".join(frames) + skippable(table + struct.pack("<IBI", len(entries), 0, 0x8F92EAB1), 0x184D2A5E))
+random.seed(1)
+raws = [letter * 50 + bytes(range(at, at + 50)) for letter, at in ((b"A", 0), (b"B", 50), (b"C", 100))]
+a, b, c = frames = [sized(raw) for raw in raws]
+x, y, z = unsized = [piped(raw) for raw in raws]
+assert all(frame[4] >> 6 or frame[4] & 32 for frame in frames) and not any(frame[4] >> 6 or frame[4] & 32 for frame in unsized)
+n = len
+write("true.zst", frames, [(n(each), 100) for each in frames])
+write("true_unsized.zst", unsized, [(n(each), 100) for each in unsized])
+write("true_skippable.zst", [skippable(b"front"), a, b, skippable(b""), c], [(13, 0), (n(a), 100), (n(b), 100), (8, 0), (n(c), 100)])
+write("two_in_one.zst", frames, [(n(a) + n(b), 100), (n(c), 100)])
+write("part_of_one.zst", frames, [(n(a) - 5, 100), (5 + n(b), 0), (n(c), 100)])
+write("ends_inside.zst", frames, [(n(a) + 7, 100), (n(b) - 7, 100), (n(c), 100)])
+write("wrong_unsized.zst", unsized, [(n(x), 40), (n(y), 100), (n(z), 100)])
+write("zero_unsized.zst", [x, b, c], [(n(x), 0), (n(b), 100), (n(c), 100)])
+write("raw_of_skippable.zst", [skippable(b"front"), a, b], [(13, 100), (n(a), 100), (n(b), 100)])
+write("hidden_in_skippable.zst", [skippable(a), b, c], [(8, 0), (n(a), 100), (n(b), 100), (n(c), 100)])
+write("skippable_and_frame.zst", [skippable(b"front"), a, b, c], [(13 + n(a), 0), (n(b), 100), (n(c), 100)])
+MAKE
+  for file in true true_unsized true_skippable; do
+    for range in 0:100 100:200 150:250 200:300 250: 0:300; do expect 0 "$pack" --range $range $file.zst; done
+  done
+  for file in true*.zst two*.zst part_*.zst ends*.zst wrong*.zst zero_*.zst raw_*.zst hidden*.zst skippable*.zst; do
+    "$pack" -dc "$file" >whole || fail "$file is not a file of frames"
+    for range in 0:100 0:1 40:60 50:120 100:150 100:200 140:200 150:200 199:200 200:300 100: 150: 200:; do
+      begin=${range%:*}
+      "$pack" --range $range "$file" >out 2>err || { [ -s err ] || fail "--range $range of $file fails without a word"; continue; }
+      tail -c +$((begin + 1)) whole | head -c $((${range#*:} - begin)) >expected
+      [ -n "${range#*:}" ] || tail -c +$((begin + 1)) whole >expected
+      cmp -s out expected || fail "--range $range of $file is not what -d gives"
+    done
+  done
+  for file in two_in_one part_of_one ends_inside skippable_and_frame; do
+    expect 1 "$pack" --range 100:150 $file.zst; says "$file.zst: frame 0 has "; says "stored bytes, the seek table says"
+  done
 }
 
 section_zstd_corrupt() {

@@ -36,8 +36,9 @@ class PartOfFile final : public format::ByteSource {
   std::string name_;
 };
 
-tl::unexpected<Error> other_size(uint64_t frame, uint64_t found, uint64_t expected, const std::string& name) {
-  return fail(fmt::format("frame {} has {} bytes, the seek table says {}", frame, found, expected), name,
+tl::unexpected<Error> other_size(uint64_t frame, const char* kind, uint64_t found, uint64_t expected,
+                                 const std::string& name) {
+  return fail(fmt::format("frame {} has {} {}bytes, the seek table says {}", frame, found, kind, expected), name,
               "decompress the whole file, which needs no table");
 }
 
@@ -69,34 +70,36 @@ Result<bool> extract_from_zstd(const InputFile& input, const ByteRange& range, f
   const bool is_to_the_end = range.end == std::numeric_limits<uint64_t>::max();
   if (is_to_the_end ? range.begin >= raw_bytes : range.end > raw_bytes)
     return fail(fmt::format("the range begins or ends beyond the {} bytes that there are", raw_bytes), input.name());
-  // The table alone says where the range begins. Frames before it are not decoded, but most say their sizes, too.
-  for (uint64_t i = 0, at = 0; i < first; at += (**table)[i++].stored_bytes) {
-    uint8_t bytes[format::kZstdMostHeaderBytes];
-    const auto header =
-        format::MutableBytes(bytes).first(std::min<size_t>(format::kZstdMostHeaderBytes, (**table)[i].stored_bytes));
-    if (auto read = file.read_at(at, header); !read) return tl::unexpected(read.error());
-    const auto parsed = format::parse_zstd_header(header);
-    if (parsed && parsed->content_bytes && *parsed->content_bytes != (**table)[i].raw_bytes)
-      return other_size(i, *parsed->content_bytes, (**table)[i].raw_bytes, input.name());
+  // The table is a stranger's text, and the place of a range follows from every entry before it: each has to be one
+  // frame of its sizes. Those before the range are measured by their headers, those that hold it are decoded as well.
+  std::vector<size_t> decoded;  // skippable frames have no content
+  for (uint64_t i = 0, at = 0; i < first + count; at += (**table)[i++].stored_bytes) {
+    const format::ZstdSeekEntry& entry = (**table)[i];
+    const auto frame = format::measure_zstd_frame(file, at, i);
+    if (!frame) return tl::unexpected(frame.error());
+    if (frame->stored_bytes != entry.stored_bytes)
+      return other_size(i, "stored ", frame->stored_bytes, entry.stored_bytes, input.name());
+    if (frame->raw_bytes.value_or(entry.raw_bytes) != entry.raw_bytes)
+      return other_size(i, "", *frame->raw_bytes, entry.raw_bytes, input.name());
+    if (!frame->raw_bytes && i < first) return false;  // only decoding tells its size
+    if (i >= first && !frame->is_skippable) decoded.push_back(i);
   }
   PartOfFile source(file, stored_begin, stored_end,
                     first == 0 ? input.name() : fmt::format("{}, from byte {} on", input.name(), stored_begin));
   RangeSink part(sink, {range.begin - raw_begin, is_to_the_end ? range.end : range.end - raw_begin});
   limits.stop = part.stop_token();
-  size_t next = first;
+  size_t next = 0;
+  const auto changed = [&] { return fail("the input changed while it was read", input.name()); };
   const auto check_frame = [&](uint64_t found) -> Result<void> {
-    const uint64_t expected = next < first + count ? (**table)[next].raw_bytes : 0;
-    ++next;
-    if (found == expected) return {};
-    return other_size(next - 1, found, expected, input.name());
+    if (next == decoded.size()) return changed();
+    const size_t frame = decoded[next++];
+    if (found == (**table)[frame].raw_bytes) return {};
+    return other_size(frame, "", found, (**table)[frame].raw_bytes, input.name());
   };
   const auto totals =
       codec::decompress_zstd(source, part, executor, coder, {.limits = limits, .check_frame = check_frame});
   if (!totals && !part.is_complete()) return tl::unexpected(totals.error());
-  if (totals && next != first + count) {
-    return fail(fmt::format("the seek table names frame {}, the file has {} frames", first + count - 1, next),
-                input.name(), "decompress the whole file, which needs no table");
-  }
+  if (totals && next != decoded.size()) return changed();
   return true;
 }
 

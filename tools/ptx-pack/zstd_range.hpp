@@ -1,5 +1,5 @@
-// Extracts a range of a .zst file through the table of the seekable format. Reads only the frames that overlap the
-// range.
+// Extracts a range of a .zst file through the table of the seekable format. Decodes only the frames that overlap the
+// range; of those before it, the headers of frames and blocks are read.
 #pragma once
 
 #include "runtime/codec/stream/zstd_stream.hpp"
@@ -9,7 +9,8 @@
 
 namespace ptxkit::pack {
 
-// `input` must be a regular file of known size. False if it has no table; then nothing has been written.
+// `input` must be a regular file of known size. False if it has no table, or frames before the range do not state
+// their sizes; then nothing has been written.
 Result<bool> extract_from_zstd(const InputFile& input, const ByteRange& range, format::ByteSink& sink,
                                codec::Executor& executor, codec::ZstdCoder& coder, codec::StreamLimits limits);
 

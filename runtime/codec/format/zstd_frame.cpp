@@ -256,6 +256,39 @@ Result<ZstdEvent> ZstdFrameReader::end_frame(std::vector<uint8_t>& bytes) {
   return ZstdFrameEnd{begin};
 }
 
+Result<ZstdExtent> measure_zstd_frame(const RandomAccess& file, uint64_t at, uint64_t frame_index) {
+  const uint64_t file_bytes = file.size_bytes();
+  uint64_t next = at, block_index = 0;
+  const auto broken = [&](const std::string& what, bool is_in_block) {
+    return fail(
+        what, frame_position(file.name(), frame_index, is_in_block ? std::optional(block_index) : std::nullopt, next));
+  };
+  uint8_t bytes[kZstdMostHeaderBytes];
+  const auto first = MutableBytes(bytes).first(std::min<uint64_t>(sizeof bytes, file_bytes - std::min(at, file_bytes)));
+  if (auto read = file.read_at(at, first); !read) return tl::unexpected(read.error());
+  if (first.size() >= kSkippableHeaderBytes && is_skippable(load_little_endian<uint32_t>(first))) {
+    const uint64_t stored_bytes = kSkippableHeaderBytes + load_little_endian<uint32_t>(Bytes(first).subspan(4));
+    if (stored_bytes > file_bytes - at) return broken("truncated: a skippable frame ends behind the file", false);
+    return ZstdExtent{stored_bytes, 0, true};
+  }
+  const auto header = parse_zstd_header(first);
+  if (!header || (first[4] & kReservedBit) != 0) return broken("expected a Zstandard frame, found none", false);
+  next += header->header_bytes;
+  for (bool is_last = false; !is_last; ++block_index) {
+    const auto begin = MutableBytes(bytes).first(kZstdBlockHeaderBytes);
+    if (next > file_bytes || file_bytes - next < begin.size()) return broken("truncated: expected a block", true);
+    if (auto read = file.read_at(next, begin); !read) return tl::unexpected(read.error());
+    const BlockHeader block = read_block_header(begin);
+    if (block.kind == BlockKind::reserved || block.size_bytes > header->block_bytes())
+      return broken("expected a block, found none", true);
+    next += begin.size() + block.payload_bytes();
+    is_last = block.is_last;
+  }
+  if (header->has_checksum) next += kZstdChecksumBytes;
+  if (next > file_bytes) return broken("truncated: the frame ends behind the file", false);
+  return ZstdExtent{next - at, header->content_bytes, false};
+}
+
 void append_zstd_seek_table(const std::deque<ZstdSeekEntry>& entries, std::vector<uint8_t>& out) {
   append_little_endian(kSeekTableMagic, out);
   append_little_endian(static_cast<uint32_t>(entries.size() * kZstdSeekEntryBytes + kSeekFooterBytes), out);

@@ -103,6 +103,16 @@ class ZstdFrameReader {
   enum class At : uint8_t { between, in_frame, after_blocks } at_ = At::between;
 };
 
+// What a frame takes of a file, found without decoding it: its header and those of its blocks are read.
+struct ZstdExtent {
+  uint64_t stored_bytes = 0;
+  std::optional<uint64_t> raw_bytes = {};  // as the header states it; 0 of a skippable frame
+  bool is_skippable = false;
+};
+// The extent of the frame that begins at byte `at`, which errors call `frame_index`. Fails where none begins, and where
+// it does not end within the file.
+Result<ZstdExtent> measure_zstd_frame(const RandomAccess& file, uint64_t at, uint64_t frame_index);
+
 // The seekable format: frames, then a table of them in a skippable frame, which ordinary decoders skip.
 struct ZstdSeekEntry {
   uint32_t stored_bytes = 0, raw_bytes = 0;

@@ -245,6 +245,34 @@ TEST(Zstd, TheSeekTableNamesTheFrames) {
   EXPECT_TRUE(no_table.has_value() && !no_table->has_value());
 }
 
+TEST(Zstd, AFrameIsMeasuredByItsHeaders) {
+  const ByteVector raw = testing::mixed_content(700'000);
+  const ByteVector skippable = {0x5F, 0x2A, 0x4D, 0x18, 2, 0, 0, 0, 'a', 'b'};
+  const ByteVector sized = *packed(raw, {.level = 1, .content_bytes = raw.size()}),
+                   unsized = *packed(raw, {.level = 1, .has_checksum = false});
+  const ByteVector file = joined({sized, skippable, unsized});
+  const auto measured = [](const ByteVector& bytes, uint64_t at) {
+    return format::measure_zstd_frame(format::MemoryFile(bytes, "file"), at, 7);
+  };
+  const auto first = measured(file, 0).value(), second = measured(file, sized.size()).value(),
+             third = measured(file, sized.size() + skippable.size()).value();
+  EXPECT_EQ(first.stored_bytes, sized.size());
+  EXPECT_EQ(first.raw_bytes, raw.size());
+  EXPECT_EQ(second.stored_bytes, skippable.size());
+  EXPECT_TRUE(second.is_skippable && second.raw_bytes == 0u);
+  EXPECT_EQ(third.stored_bytes, unsized.size());
+  EXPECT_FALSE(third.is_skippable || third.raw_bytes);
+  for (const uint64_t at : {uint64_t{1}, uint64_t{sized.size()} - 4, uint64_t{file.size()}, uint64_t{file.size()} + 1})
+    EXPECT_FALSE(measured(file, at)) << at;
+  for (const ByteVector& whole : {sized, skippable, unsized}) {
+    for (size_t cut = 1; cut < whole.size(); cut += cut < 20 ? 1 : 1 + whole.size() / 100) {
+      const auto found = measured({whole.begin(), whole.end() - static_cast<ptrdiff_t>(cut)}, 0);
+      ASSERT_FALSE(found) << cut;
+      EXPECT_THAT(found.error().message(), HasSubstr("file, frame 7, "));
+    }
+  }
+}
+
 TEST(Zstd, AnErrorNamesTheBlock) {
   const ByteVector raw = testing::matchable_bytes(5'000'000, 6);
   const ByteVector whole = *packed(raw, {.level = 1, .content_bytes = raw.size()});
