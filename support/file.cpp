@@ -5,13 +5,17 @@
 #include <cstdlib>
 #include <cstring>
 #include <fstream>
-#include <memory>
+#include <optional>
+#include <random>
 #include <string>
 #include <utility>
 
 #include <fcntl.h>
+#include <fmt/format.h>
 #include <sys/stat.h>
 #include <unistd.h>
+
+#include "support/place.hpp"
 
 namespace ptxkit {
 namespace {
@@ -48,50 +52,64 @@ Result<std::string> read_all(int descriptor, const std::string& path, uint64_t m
 // that (O_TMPFILE, and /proc to link it), so that even a signal that ends the process leaves nothing behind.
 class TemporaryFile {
  public:
-  // `folder` ends in a slash; empty: the working directory. The temporary name does not contain the final name, which
-  // may already have the maximum length.
-  explicit TemporaryFile(const std::string& folder) : folder_(folder), name_(folder + ".ptxkit.XXXXXX") {}
+  // In the folder of `target`. The temporary name does not contain the final name, which may already have the maximum
+  // length.
+  explicit TemporaryFile(const Place& target) : target_(target) {}
   ~TemporaryFile() {
     const int before = errno;
-    if (descriptor_ >= 0) ::close(descriptor_);
-    if (is_named_) ::unlink(name_.c_str());
+    if (!name_.empty()) ::unlinkat(target_.at(), name_.c_str(), 0);
     errno = before;
   }
   TemporaryFile(const TemporaryFile&) = delete;
   TemporaryFile& operator=(const TemporaryFile&) = delete;
 
-  // open() and rename_to() return false with errno on failure.
+  // open() and put_in_place() return false with errno on failure.
   bool open() {
-    descriptor_ = ::open(folder_.empty() ? "." : folder_.c_str(), O_TMPFILE | O_WRONLY | O_CLOEXEC, 0600);
-    if (descriptor_ >= 0 && ::access(own_link().c_str(), F_OK) == 0) return true;
-    if (descriptor_ >= 0) ::close(std::exchange(descriptor_, -1));
-    descriptor_ = ::mkostemp(name_.data(), O_CLOEXEC);
-    is_named_ = descriptor_ >= 0;
-    return is_named_;
+    file_ = Descriptor(::openat(target_.at(), ".", O_TMPFILE | O_WRONLY | O_CLOEXEC, 0600));
+    if (file_ && ::access(own_link().c_str(), F_OK) == 0) return true;
+    return with_new_name([&](const char* name) {
+      file_ = Descriptor(::openat(target_.at(), name, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600));
+      return static_cast<bool>(file_);
+    });
   }
 
-  bool rename_to(const std::string& target) {
+  bool put_in_place() {
     // link() does not replace an existing file, rename() does.
-    for (int attempt = 0; !is_named_; ++attempt) {
-      name_ = folder_ + ".ptxkit." + std::to_string(::getpid()) + "." + std::to_string(attempt);
-      is_named_ = ::linkat(AT_FDCWD, own_link().c_str(), AT_FDCWD, name_.c_str(), AT_SYMLINK_FOLLOW) == 0;
-      if (!is_named_ && (errno != EEXIST || attempt == kMaxAttempts)) return false;
+    const auto link = [&](const char* name) {
+      return ::linkat(AT_FDCWD, own_link().c_str(), target_.at(), name, AT_SYMLINK_FOLLOW) == 0;
+    };
+    if (name_.empty() && !with_new_name(link)) return false;
+    if (::close(file_.release()) != 0 ||
+        ::renameat(target_.at(), name_.c_str(), target_.at(), target_.name.c_str()) != 0) {
+      return false;
     }
-    if (::close(std::exchange(descriptor_, -1)) != 0 || ::rename(name_.c_str(), target.c_str()) != 0) return false;
-    is_named_ = false;
+    name_.clear();
     return true;
   }
 
-  int descriptor() const { return descriptor_; }
+  int descriptor() const { return file_.number(); }
 
  private:
-  static constexpr int kMaxAttempts = 100;
+  // Tries names until `make` does not find one taken, and keeps the last one.
+  bool with_new_name(const std::function<bool(const char* name)>& make) {
+    constexpr int kMostAttempts = 100;
+    std::random_device random;
+    for (int attempt = 0; attempt < kMostAttempts; ++attempt) {
+      const std::string name = fmt::format(".ptxkit.{:08x}{:08x}", random(), random());
+      if (make(name.c_str())) {
+        name_ = name;
+        return true;
+      }
+      if (errno != EEXIST) return false;
+    }
+    return false;
+  }
 
-  std::string own_link() const { return "/proc/self/fd/" + std::to_string(descriptor_); }
+  std::string own_link() const { return fmt::format("/proc/self/fd/{}", file_.number()); }
 
-  std::string folder_, name_;
-  int descriptor_ = -1;
-  bool is_named_ = false;
+  const Place& target_;
+  Descriptor file_;
+  std::string name_;  // the temporary one; empty: none
 };
 
 }  // namespace
@@ -167,27 +185,27 @@ mode_t current_umask() {
 }  // namespace
 
 Result<void> replace_file(const std::string& path, const std::function<bool(int descriptor)>& write) {
-  // A symbolic link is followed: its target is replaced.
-  const std::unique_ptr<char, decltype(&std::free)> real(::realpath(path.c_str(), nullptr), &std::free);
-  const std::string target = real ? real.get() : path;
-  struct stat info{};
-  if (::stat(target.c_str(), &info) == 0 && !S_ISREG(info.st_mode) && !S_ISDIR(info.st_mode)) {
+  // A symbolic link is followed: its target is replaced, or made where there is none.
+  auto place = place_of(path);
+  const auto target = place ? follow(std::move(*place)) : std::nullopt;
+  if (!target) return system_error(path, "write");
+  if (target->descriptor || (target->info && !S_ISREG(target->info->st_mode) && !S_ISDIR(target->info->st_mode))) {
     // A device or a pipe is written to directly: a rename would replace it by a file.
-    const int descriptor = ::open(target.c_str(), O_WRONLY | O_CLOEXEC);
-    if (descriptor < 0) return system_error(path, "open");
-    const bool is_written = write(descriptor);
+    auto opened = open_existing(*target, path);
+    if (!opened) return tl::unexpected(opened.error());
+    const bool is_written = write(opened->number());
     const int write_errno = errno;
-    const bool is_closed = ::close(descriptor) == 0;
+    const bool is_closed = ::close(opened->release()) == 0;
     if (is_written && is_closed) return {};
     if (!is_written) errno = write_errno;
     return system_error(path, "write");
   }
-  TemporaryFile file(target.substr(0, target.rfind('/') + 1));
+  TemporaryFile file(target->place);
   const mode_t mask = current_umask();
   if (!file.open() || !write(file.descriptor())) return system_error(path, "write");
   // File systems without modes refuse this; the content is still right.
   (void)::fchmod(file.descriptor(), 0666 & ~mask);
-  if (!file.rename_to(target)) return system_error(path, "write");
+  if (!file.put_in_place()) return system_error(path, "write");
   return {};
 }
 

@@ -14,19 +14,14 @@
 #include <sys/vfs.h>
 #include <unistd.h>
 
+#include "support/place.hpp"
+
 namespace ptxkit {
 namespace {
 
 constexpr int64_t kKernelFileSystems[] = {PROC_SUPER_MAGIC, SYSFS_MAGIC,        DEBUGFS_MAGIC,       TRACEFS_MAGIC,
                                           SECURITYFS_MAGIC, CGROUP_SUPER_MAGIC, CGROUP2_SUPER_MAGIC, EFIVARFS_MAGIC,
                                           BPF_FS_MAGIC,     DEVPTS_SUPER_MAGIC};
-
-struct Descriptor {
-  int number;
-  ~Descriptor() {
-    if (number >= 0) ::close(number);
-  }
-};
 
 bool is_allowed(std::string_view real, std::span<const std::string> real_roots) {
   return std::ranges::any_of(real_roots, [&](const std::string& root) { return is_below(real, root); });
@@ -58,18 +53,18 @@ Result<RegularFile> read_regular_file(const std::string& path, uint64_t most_byt
   struct stat info{};
   if (::stat(file.real_path.c_str(), &info) != 0) return cannot("open");
   if (!S_ISREG(info.st_mode)) return refuse("is no regular file");
-  const Descriptor opened{::open(file.real_path.c_str(), O_RDONLY | O_NONBLOCK | O_NOCTTY | O_NOFOLLOW | O_CLOEXEC)};
-  if (opened.number < 0) return cannot("open");
+  const Descriptor opened(::open(file.real_path.c_str(), O_RDONLY | O_NONBLOCK | O_NOCTTY | O_NOFOLLOW | O_CLOEXEC));
+  if (!opened) return cannot("open");
   // The file may have been exchanged between stat() and open(), so check again.
   struct statfs system{};
-  if (::fstat(opened.number, &info) != 0 || ::fstatfs(opened.number, &system) != 0) return cannot("read");
+  if (::fstat(opened.number(), &info) != 0 || ::fstatfs(opened.number(), &system) != 0) return cannot("read");
   if (!S_ISREG(info.st_mode)) return refuse("is no regular file");
   if (std::ranges::count(kKernelFileSystems, static_cast<int64_t>(system.f_type)))
     return refuse("is a file of the kernel");
   char where[4096];
   const ssize_t length =
       // -1: /proc is not mounted.
-      ::readlink(fmt::format("/proc/self/fd/{}", opened.number).c_str(), where, sizeof where);
+      ::readlink(fmt::format("/proc/self/fd/{}", opened.number()).c_str(), where, sizeof where);
   if (length > 0 && !is_allowed({where, static_cast<size_t>(length)}, real_roots))
     return refuse("lies outside of the folders that may be read");
   if (static_cast<uint64_t>(info.st_size) > most_bytes)
@@ -80,7 +75,7 @@ Result<RegularFile> read_regular_file(const std::string& path, uint64_t most_byt
   file.content.resize(static_cast<size_t>(info.st_size));
   size_t at = 0;
   while (at < file.content.size()) {
-    const ssize_t count = ::read(opened.number, file.content.data() + at, file.content.size() - at);
+    const ssize_t count = ::read(opened.number(), file.content.data() + at, file.content.size() - at);
     if (count < 0 && errno == EINTR) continue;
     if (count < 0) return cannot("read");
     if (count == 0) break;
