@@ -101,7 +101,7 @@ class Ruleset {
 };
 
 // What links lead to, also where nothing is there.
-std::string target_of(std::string path) {
+std::string link_target(std::string path) {
   constexpr int kMaxLinks = 40;  // as the system has it
   for (int links = 0; links < kMaxLinks; ++links) {
     const std::unique_ptr<char, decltype(&std::free)> real(::realpath(path.c_str(), nullptr), &std::free);
@@ -115,9 +115,10 @@ std::string target_of(std::string path) {
 }
 
 // What is opened for writing when `path` is written: its folder, or itself where it is a folder, a device or a pipe.
-std::string written_place(const std::string& path) {
-  std::string target = target_of(path);
+std::string written_place(const std::string& path, bool follows_links) {
   struct stat info{};
+  const bool is_followed = follows_links || (::stat(path.c_str(), &info) == 0 && !S_ISREG(info.st_mode));
+  std::string target = is_followed ? link_target(path) : path;
   if (::stat(target.c_str(), &info) == 0 && !S_ISREG(info.st_mode)) return target;
   const size_t slash = target.rfind('/');
   return slash == target.npos ? "." : target.substr(0, slash + 1);
@@ -129,7 +130,7 @@ bool enter_landlock(const SandboxNeeds& needs, int& version) {
   if (version == 0) return false;
   std::set<std::string> places;
   for (const std::string& path : needs.outputs) {
-    if (!path.empty() && path != "-") places.insert(written_place(path));
+    if (!path.empty() && path != "-") places.insert(written_place(path, needs.follows_links));
   }
   for (const std::string& place : places) ruleset.allow(place, landlock::kOutputs);
   if (needs.may_run_programs) {

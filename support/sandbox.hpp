@@ -19,6 +19,8 @@ struct SandboxNeeds {
   // The user has named a program to start: permits programs, processes, and writing to the directory for temporary
   // files.
   bool may_run_programs = false;
+  // Whether an output that is a link to a file, or to none yet, is written where it leads.
+  bool follows_links = true;
 };
 
 // Enters the sandbox irrevocably, for the caller and all threads that it starts later; no other thread may exist yet.

@@ -238,11 +238,13 @@ section_signals() {
 section_signals_with_names() {
   strace -qq -o /dev/null true 2>/dev/null || { echo "SKIPPED: strace (Debian package strace) is absent or may not trace here"; exit 77; }
   local signal job code found
-  # The refusal would also hit what the sandbox opens: the folder itself.
-  local pack_here=("$pack" --sandbox=off) refuse=(strace -f -qq -o /dev/null -P "$work/" -e inject=openat:error=EOPNOTSUPP)
+  # Files without a name are asked for as "." of their folder. strace resolves that in the root folder, so that it does
+  # not mean the working folder. Names with folders, lest one is opened as ".".
+  local pack_here=("$pack" --sandbox=off)
+  local refuse=(env -C / strace -f -qq -o /dev/null -P . -e inject=openat:error=EOPNOTSUPP env -C "$work")
   mkfifo pipe
   for signal in HUP INT QUIT ABRT ALRM TERM USR1 USR2 XFSZ; do
-    (exec env --default-signal "${refuse[@]}" "${pack_here[@]}" -q pipe -o "$work/result.lz4") & job=$!
+    (exec env --default-signal "${refuse[@]}" "${pack_here[@]}" -q "$work/pipe" -o "$work/result.lz4") & job=$!
     exec 7>pipe; head -c 9000000 /dev/urandom >&7
     for _ in $(seq 100); do ls .ptx-pack.* >/dev/null 2>&1 && break; sleep 0.05; done
     ls .ptx-pack.* >/dev/null 2>&1 || fail "no temporary file while running"
@@ -252,11 +254,11 @@ section_signals_with_names() {
     rm -f core*
     [ "$(ls -A)" = pipe ] || { fail "left behind after SIG$signal: $(ls -A)"; rm -f result.lz4 .ptx-pack.*; }
   done
-  "${refuse[@]}" "${pack_here[@]}" -q pipe -o "$work/result.lz4" & job=$!
+  "${refuse[@]}" "${pack_here[@]}" -q "$work/pipe" -o "$work/result.lz4" & job=$!
   exec 7>pipe; head -c 90000 /dev/zero >&7; exec 7>&-; wait $job || fail "without O_TMPFILE: exit $?"
   expect 0 "$pack" -t result.lz4; seq 1 9 >x
-  expect 1 "${refuse[@]}" "${pack_here[@]}" x -o "$work/result.lz4"; says "result.lz4: the output exists already"
-  expect 0 "${refuse[@]}" "${pack_here[@]}" -f x -o "$work/result.lz4"; "$pack" -dc result.lz4 | cmp -s - x || fail "-f without O_TMPFILE"
+  expect 1 "${refuse[@]}" "${pack_here[@]}" "$work/x" -o "$work/result.lz4"; says "result.lz4: the output exists already"
+  expect 0 "${refuse[@]}" "${pack_here[@]}" -f "$work/x" -o "$work/result.lz4"; "$pack" -dc result.lz4 | cmp -s - x || fail "-f without O_TMPFILE"
   rm -f out err x result.lz4; only pipe
 }
 # File systems without O_TMPFILE, without RENAME_NOREPLACE, and without hard links: nothing is overwritten either.
@@ -268,7 +270,7 @@ section_old_file_systems() {
   local nth; nth=$(grep -n O_TMPFILE log | cut -d: -f1 | head -1); rm log
   [ -n "$nth" ] || { fail "no O_TMPFILE was asked for"; return; }
   local lacks
-  for lacks in "renameat2:error=EINVAL" "renameat2:error=ENOSYS" "renameat2:error=EINVAL -e inject=link:error=EPERM"; do
+  for lacks in "renameat2:error=EINVAL" "renameat2:error=ENOSYS" "renameat2:error=EINVAL -e inject=linkat:error=EPERM"; do
     # shellcheck disable=SC2086
     old() { strace -f -qq -o /dev/null -e inject=openat:error=EOPNOTSUPP:when=$nth -e inject=$lacks "$@"; }
     expect 0 old "$pack" -T1 x; same x.lz4 expected

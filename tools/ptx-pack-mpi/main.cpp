@@ -166,7 +166,7 @@ class SharedPacker {
     const bool removes = options_.remove_source;
     if (auto closed = output->close(removes); !closed) return closed;
     if (auto unchanged = job_.agree(input->check_size(size_bytes)); !unchanged) return unchanged;
-    if (auto committed = output->commit(*input, removes ? &path : nullptr); !committed) return committed;
+    if (auto committed = output->commit(*input, removes); !committed) return committed;
     if (job_.is_first()) files_.add_written(*output_name);
     return report(path, *output_name, totals, coders);
   }

@@ -105,10 +105,10 @@ Result<void> SharedFile::close(bool durable) {
   return job_.agree(code == MPI_SUCCESS ? Result<void>() : cannot("write", code, number, name_));
 }
 
-Result<void> SharedFile::commit(const InputFile& input, const std::string* input_to_remove) {
+Result<void> SharedFile::commit(const InputFile& input, bool removes_input) {
   Result<void> done;
-  if (job_.is_first()) done = output_->commit(input, input_to_remove != nullptr);
-  if (job_.is_first() && done && input_to_remove != nullptr) done = remove_input(*input_to_remove, input, *output_);
+  if (job_.is_first()) done = output_->commit(input, removes_input);
+  if (job_.is_first() && done && removes_input) done = remove_input(input, *output_);
   return job_.agree(done);
 }
 

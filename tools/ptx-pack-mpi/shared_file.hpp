@@ -30,8 +30,8 @@ class SharedFile {
   Result<void> write_at(uint64_t at, format::Bytes bytes);
   // All bytes are written when it has succeeded; with `durable` they have left the machines of all ranks.
   Result<void> close(bool durable);
-  // Puts it in place, by the first rank. With `input_to_remove`, removes that input afterwards.
-  Result<void> commit(const InputFile& input, const std::string* input_to_remove);
+  // Puts it in place, by the first rank. With `removes_input`, removes the input afterwards.
+  Result<void> commit(const InputFile& input, bool removes_input);
   const std::string& name() const { return name_; }
 
  private:

@@ -7,13 +7,14 @@
 #include "runtime/codec/backend.hpp"
 #include "runtime/codec/format/lz4_frame.hpp"
 #include "support/result.hpp"
+#include "tools/ptx-pack/files.hpp"
 #include "tools/ptx-pack/options.hpp"
 
 namespace ptxkit::pack {
 
-// Prints one line for all of `path` on standard output, after a heading if `with_heading`. `with_budget`: and a line
+// Prints one line for all of an input on standard output, after a heading if `with_heading`. `with_budget`: and a line
 // for each kind of content, with its bytes.
-Result<void> list_file(const std::string& path, bool with_heading, bool with_budget);
+Result<void> list_file(const InputName& name, bool with_heading, bool with_budget);
 
 // Compresses and decompresses `path` in memory for a second each and prints sizes and speeds on standard output.
 Result<void> bench_file(const std::string& path, codec::Backend& backend, std::optional<codec::Encoder> encoder,

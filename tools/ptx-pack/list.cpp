@@ -182,14 +182,14 @@ void print(const std::string& text) { (void)std::fwrite(text.data(), 1, text.siz
 
 }  // namespace
 
-Result<void> list_file(const std::string& path, bool with_heading, bool with_budget) {
-  auto input = InputFile::open(path);
+Result<void> list_file(const InputName& name, bool with_heading, bool with_budget) {
+  auto input = InputFile::open(name);
   if (!input) return tl::unexpected(input.error());
   format::DescriptorSource descriptor(input->descriptor(), input->name());
   format::PeekedSource source(descriptor);
   const auto first = source.first();
   if (!first) return tl::unexpected(first.error());
-  auto found = summary_of(format_of_input(*first, path), source, with_budget);
+  auto found = summary_of(format_of_input(*first, name.path), source, with_budget);
   if (!found) return tl::unexpected(found.error());
   const auto joined = [](const std::set<std::string>& words) {
     return words.empty() ? std::string("-") : fmt::format("{}", fmt::join(words, "+"));

@@ -37,6 +37,7 @@
 #include "runtime/codec/threads/trace.hpp"
 #include "support/file.hpp"
 #include "support/guarded.hpp"
+#include "support/place.hpp"
 #include "support/plural.hpp"
 #include "support/printable.hpp"
 #include "support/program.hpp"
@@ -91,23 +92,24 @@ class Packer {
   bool is_without_backend() const { return is_without_backend_; }
   bool is_starting_device() const { return blocks_ && blocks_->is_starting_device(); }
 
-  Result<void> run(const std::string& input_path) {
+  Result<void> run(const InputName& input) {
     if (trace_ != nullptr) begin_ = trace_->now();
     switch (options_.mode) {
       case Mode::bench:
         return select_for(FileFormat::lz4).and_then([&] {
-          return bench_file(input_path, *lz4_, encoder_, frame_header(options_));
+          return bench_file(input.path, *lz4_, encoder_, frame_header(options_));
         });
       case Mode::test:
-        return test(input_path);
+        return test(input);
       default:
-        return convert(input_path);
+        return convert(input);
     }
   }
 
  private:
-  Result<void> convert(const std::string& input_path) {
-    auto input = InputFile::open(input_path);
+  Result<void> convert(const InputName& input_name) {
+    const std::string& input_path = input_name.path;
+    auto input = InputFile::open(input_name);
     if (!input) return tl::unexpected(input.error());
     if (options_.chooses != Chooses::named) {
       if (auto chosen = choose(*input); !chosen) return chosen;
@@ -152,7 +154,7 @@ class Packer {
     if (auto committed = commit(*file, *input); !committed) return committed;
     if (options_.verbose()) report(*input, file->name(), *totals);
     // What stands behind the last member may be another one that is damaged.
-    return options_.remove_source && !has_garbage_ ? remove_input(input_path, *input, *file) : Result<void>();
+    return options_.remove_source && !has_garbage_ ? remove_input(*input, *file) : Result<void>();
   }
 
   Result<void> choose(const InputFile& input) {
@@ -241,8 +243,8 @@ class Packer {
     return {};
   }
 
-  Result<void> test(const std::string& input_path) {
-    auto input = InputFile::open(input_path);
+  Result<void> test(const InputName& input_name) {
+    auto input = InputFile::open(input_name);
     if (!input) return tl::unexpected(input.error());
     format::NullSink sink;
     format::DescriptorSource descriptor(input->descriptor(), input->name());
@@ -421,27 +423,31 @@ std::pair<std::vector<unsigned>, std::vector<unsigned>> split_cores() {
 constexpr int kLargeAllocationBytes = 128 << 10;
 
 // What is written beside the outputs: a temporary file in the folder of each. --rm removes from the folders of inputs.
-SandboxNeeds sandbox_needs(const Options& options, const std::vector<std::string>& inputs) {
-  SandboxNeeds needs;
+// A folder of -r is allowed with all below it.
+SandboxNeeds sandbox_needs(const Options& options, const std::vector<InputName>& inputs) {
+  SandboxNeeds needs{.outputs = {}, .follows_links = options.force};
   if (options.trace) needs.outputs.push_back(*options.trace);
   if (options.mode != Mode::compress && options.mode != Mode::decompress) return needs;
-  for (const std::string& input : inputs) {
-    if (auto output = output_path(options, input, options.format)) needs.outputs.push_back(std::move(*output));
-    const size_t slash = input.rfind('/');
-    if (options.remove_source) needs.outputs.push_back(slash == input.npos ? "." : input.substr(0, slash + 1));
+  for (const InputName& input : inputs) {
+    if (auto output = output_path(options, input.path, options.format); output && (!input.root || options.force))
+      needs.outputs.push_back(std::move(*output));
+    if (input.root)
+      needs.outputs.push_back(input.path.substr(0, input.root->path_bytes));
+    else if (options.remove_source)
+      needs.outputs.push_back(input.path.find('/') == input.path.npos ? "." : std::string(folder_of(input.path)));
   }
   return needs;
 }
 
 // Before the first input is read, and before there are threads, which would stay outside. A GPU's driver has no
 // sandbox, so whether one is opened is settled here.
-Result<std::string> begin_sandbox(const Options& options, const std::vector<std::string>& inputs,
+Result<std::string> begin_sandbox(const Options& options, const std::vector<InputName>& inputs,
                                   codec::BackendRequest& request) {
   std::string_view gpu_user;
   if (options.mode != Mode::list) {
     if (options.backend == "cuda")
       gpu_user = "--backend cuda";
-    else if (codec::settle_use_of_gpu(request, thread_count(options), gpu_work(options, inputs)))
+    else if (codec::settle_use_of_gpu(request, thread_count(options), gpu_work(options, paths_of(inputs))))
       gpu_user = "--backend auto";
   }
   return ptxkit::begin_sandbox(options.sandbox, sandbox_needs(options, inputs), gpu_user);
@@ -449,16 +455,14 @@ Result<std::string> begin_sandbox(const Options& options, const std::vector<std:
 
 // Directories become the files in them; when decompressing, only those that look compressed.
 FoundFiles expand(const Options& options) {
-  if (!options.recursive) return {.files = options.inputs, .errors = {}};
   FoundFiles all;
+  const bool reads_frames = options.mode != Mode::compress && options.mode != Mode::bench;
   for (const std::string& path : options.inputs) {
-    FoundFiles found = files_below(path);
-    const bool was_directory = found.files.size() != 1 || found.files.front() != path;
-    const bool reads_frames = options.mode != Mode::compress && options.mode != Mode::bench;
-    for (std::string& file : found.files) {
-      const bool is_compressed = format::format_of_name(file).has_value();
-      const bool is_unfinished = is_unfinished_name(std::string_view(file).substr(file.rfind('/') + 1));
-      if (!was_directory || (is_compressed == reads_frames && !is_unfinished)) all.files.push_back(std::move(file));
+    FoundFiles found = options.recursive ? files_below(path) : FoundFiles{.files = {{path}}, .errors = {}};
+    for (InputName& file : found.files) {
+      const bool is_compressed = format::format_of_name(file.path).has_value();
+      const bool is_unfinished = is_unfinished_name(std::string_view(file.path).substr(file.path.rfind('/') + 1));
+      if (!file.root || (is_compressed == reads_frames && !is_unfinished)) all.files.push_back(std::move(file));
     }
     all.errors.insert(all.errors.end(), found.errors.begin(), found.errors.end());
   }
@@ -490,14 +494,14 @@ int run(int argc, char** argv) {
   FoundFiles found = expand(options);
   for (const Error& error : found.errors) complain(error);
   const size_t all_count = found.files.size();
-  RunFiles run_files(found.files);
+  RunFiles run_files(paths_of(found.files));
   if (options.trace) {
-    if (auto usable = check_time_line(options, found.files); !usable) {
+    if (auto usable = check_time_line(options, paths_of(found.files)); !usable) {
       complain(usable.error());
       return kUsage;
     }
   }
-  const std::vector<std::string> inputs =
+  const std::vector<InputName> inputs =
       options.share_by_rank ? share_of(rank, std::move(found.files)) : std::move(found.files);
   if (options.share_by_rank && options.verbose()) {
     tell(fmt::format("ptx-pack: rank {} of {}: {} of {} inputs\n", rank.index, rank.count, inputs.size(), all_count));
@@ -508,7 +512,7 @@ int run(int argc, char** argv) {
       return exit_code;
     }
   }
-  codec::BackendRequest request = request_of(options, inputs);
+  codec::BackendRequest request = request_of(options, paths_of(inputs));
   request.notice = [&](const std::string& message, bool matters) {
     if (options.verbosity >= (matters ? 1 : 2)) tell(fmt::format("ptx-pack: {}\n", printable(message)));
   };
@@ -516,7 +520,7 @@ int run(int argc, char** argv) {
     if (auto done = measure_rates(options.thread_count, request); !done) complain(done.error());
     return exit_code;
   }
-  if (options.mode != Mode::list && gpu_work(options, inputs).may_be_lz4 &&
+  if (options.mode != Mode::list && gpu_work(options, paths_of(inputs)).may_be_lz4 &&
       codec::lacks_rates(request, thread_count(options))) {
     request.notice(fmt::format("using the CPU: {}", codec::kRatesAreUnknown), false);
   }
@@ -528,8 +532,8 @@ int run(int argc, char** argv) {
   }
   if (options.mode == Mode::list) {
     bool heading = true;
-    for (const std::string& path : inputs) {
-      if (auto done = list_file(path, std::exchange(heading, false), options.verbose()); !done) complain(done.error());
+    for (const InputName& input : inputs) {
+      if (auto done = list_file(input, std::exchange(heading, false), options.verbose()); !done) complain(done.error());
     }
     if (auto done = flush_standard_output(); !done) complain(done.error());
     return exit_code;
@@ -557,8 +561,8 @@ int run(int argc, char** argv) {
   }
   request.limits.trace = placement.trace;
   Packer packer(options, request, executor, placement.trace, std::move(run_files));
-  for (const std::string& path : inputs) {
-    if (auto done = guarded([&] { return packer.run(path); }); !done) complain(done.error());
+  for (const InputName& input : inputs) {
+    if (auto done = guarded([&] { return packer.run(input); }); !done) complain(done.error());
     if (packer.is_without_backend()) break;
   }
   if (options.mode == Mode::bench) {

@@ -1,12 +1,11 @@
 #include "tools/ptx-pack/output_file.hpp"
 
+#include <algorithm>
 #include <cerrno>
-#include <charconv>
 #include <climits>
 #include <cstdio>
-#include <cstdlib>
 #include <cstring>
-#include <memory>
+#include <iterator>
 #include <optional>
 #include <string_view>
 #include <utility>
@@ -26,12 +25,17 @@ namespace {
 constexpr std::string_view kUnfinishedPrefix = ".ptx-pack.";
 constexpr size_t kRandomDigits = 16;
 
-// The name of the unfinished output, for the signal handler. Files are processed one after another, so one name is
-// enough. It is recorded before the file is created.
-char unfinished_output[PATH_MAX];
+// The unfinished outputs, for the signal handler: one of an input, since files are processed one after another, and the
+// time line. Each is recorded before the file is created.
+struct Unfinished {
+  int folder;
+  char name[PATH_MAX];  // empty: none
+} unfinished[2];
 
-extern "C" void remove_unfinished_output(int signal) {
-  if (unfinished_output[0] != '\0') ::unlink(unfinished_output);
+extern "C" void remove_unfinished_outputs(int signal) {
+  for (const Unfinished& each : unfinished) {
+    if (each.name[0] != '\0') ::unlinkat(each.folder, each.name, 0);
+  }
   ::signal(signal, SIG_DFL);
   ::raise(signal);
 }
@@ -57,56 +61,37 @@ tl::unexpected<Error> system_error(const std::string& doing, const std::string& 
   return fail(fmt::format("cannot {}: {}", doing, std::strerror(errno)), where, std::move(todo));
 }
 
-// The directory with its slash, or an empty string.
-std::string folder_of(const std::string& path) { return path.substr(0, path.rfind('/') + 1); }
-
-std::string unfinished_name(const std::string& folder) {
+std::string unfinished_name() {
   uint64_t number = 0;
   if (::getrandom(&number, sizeof number, 0) != static_cast<ssize_t>(sizeof number)) {
     timespec now{};
     ::clock_gettime(CLOCK_REALTIME, &now);
     number = static_cast<uint64_t>(now.tv_nsec) << 32 ^ static_cast<uint64_t>(::getpid());
   }
-  return fmt::format("{}{}{:016x}", folder, kUnfinishedPrefix, number);
+  return fmt::format("{}{:016x}", kUnfinishedPrefix, number);
 }
 
-// Records `name` for the signal handler. False if it is too long.
-bool record(const std::string& name) {
-  if (name.size() >= sizeof unfinished_output) return false;
-  std::memcpy(unfinished_output, name.c_str(), name.size() + 1);
+// Records a name for the signal handler. False if it is too long.
+bool record(int folder, const std::string& name) {
+  Unfinished* const free = std::ranges::find(unfinished, '\0', [](const Unfinished& each) { return each.name[0]; });
+  if (free == std::end(unfinished) || name.size() >= sizeof free->name) return false;
+  free->folder = folder;
+  std::memcpy(free->name, name.c_str(), name.size() + 1);
   return true;
 }
 
-using Resolved = std::unique_ptr<char, decltype(&std::free)>;
-Resolved real(const std::string& path) { return {::realpath(path.c_str(), nullptr), &std::free}; }
-
-struct Place {
-  std::string path;               // after links are followed
-  std::optional<int> descriptor;  // set if the path names a descriptor of this process
-};
-
-// Follows symbolic links in the last component of `path`. The target need not exist.
-Result<Place> follow(const std::string& path) {
-  constexpr int kMostLinks = 40;  // the kernel's limit
-  const Resolved own_folder = real("/proc/self/fd");
-  Place place{path, std::nullopt};
-  for (int links = 0; links <= kMostLinks; ++links) {
-    const std::string folder = folder_of(place.path);
-    const Resolved real_folder = real(folder.empty() ? "." : folder);
-    if (own_folder && real_folder && std::strcmp(own_folder.get(), real_folder.get()) == 0) {
-      const char *const begin = place.path.data() + folder.size(), *const end = place.path.data() + place.path.size();
-      int number = 0;
-      if (std::from_chars(begin, end, number).ptr == end) place.descriptor = number;
-      return place;
-    }
-    char target[PATH_MAX];
-    const ssize_t length = ::readlink(place.path.c_str(), target, sizeof target);
-    if (length < 0) return place;  // not a link; opening it reports any other problem
-    const std::string_view leads_to(target, static_cast<size_t>(length));
-    place.path = leads_to.starts_with('/') ? std::string(leads_to) : folder + std::string(leads_to);
+void forget(const std::string& name) {
+  for (Unfinished& each : unfinished) {
+    if (each.name == name) each.name[0] = '\0';
   }
-  errno = ELOOP;
-  return system_error("open", path);
+}
+
+// The folder of an input of the same folder, where it is the one that was opened; otherwise that of `path`.
+std::optional<Place> output_place(const std::string& path, const InputFile* input) {
+  if (input == nullptr || !input->place() || folder_of(input->name()) != folder_of(path)) return place_of(path);
+  Place place = *input->place();
+  place.name = path.substr(folder_of(path).size());
+  return place;
 }
 
 mode_t usual_mode() {
@@ -116,33 +101,33 @@ mode_t usual_mode() {
 }
 
 // Gives an unnamed file a name. Fails with EEXIST if the name is taken.
-int link_unnamed(int descriptor, const std::string& path) {
-  if (::linkat(descriptor, "", AT_FDCWD, path.c_str(), AT_EMPTY_PATH) == 0) return 0;
+int link_unnamed(int descriptor, int folder, const std::string& name) {
+  if (::linkat(descriptor, "", folder, name.c_str(), AT_EMPTY_PATH) == 0) return 0;
   if (errno == EEXIST) return -1;
-  return ::linkat(AT_FDCWD, fmt::format("/proc/self/fd/{}", descriptor).c_str(), AT_FDCWD, path.c_str(),
+  return ::linkat(AT_FDCWD, fmt::format("/proc/self/fd/{}", descriptor).c_str(), folder, name.c_str(),
                   AT_SYMLINK_FOLLOW);
 }
 
-// Renames without replacing anything, on old file systems, too.
-int rename_to_new(const std::string& from, const std::string& to) {
-  if (::renameat2(AT_FDCWD, from.c_str(), AT_FDCWD, to.c_str(), RENAME_NOREPLACE) == 0) return 0;
+// Renames within a folder without replacing anything, on old file systems, too.
+int rename_to_new(int folder, const char* from, const char* to) {
+  if (::renameat2(folder, from, folder, to, RENAME_NOREPLACE) == 0) return 0;
   if (errno != EINVAL && errno != ENOSYS) return -1;
-  if (::link(from.c_str(), to.c_str()) == 0) return ::unlink(from.c_str());
+  if (::linkat(folder, from, folder, to, 0) == 0) return ::unlinkat(folder, from, 0);
   if (errno != EPERM && errno != EOPNOTSUPP && errno != ENOSYS) return -1;
   // File systems with neither (FAT on old kernels): checking first is the best that can be done.
   struct stat existing{};
-  if (::lstat(to.c_str(), &existing) == 0) {
+  if (::fstatat(folder, to, &existing, AT_SYMLINK_NOFOLLOW) == 0) {
     errno = EEXIST;
     return -1;
   }
-  return ::rename(from.c_str(), to.c_str());
+  return ::renameat(folder, from, folder, to);
 }
 
 }  // namespace
 
 void install_interrupt_cleanup() {
   struct sigaction action{};
-  action.sa_handler = remove_unfinished_output;
+  action.sa_handler = remove_unfinished_outputs;
   sigfillset(&action.sa_mask);
   const auto install = [&](int signal) {
     struct sigaction before{};
@@ -161,69 +146,72 @@ bool is_unfinished_name(std::string_view name) {
          name.find_first_not_of("0123456789abcdef", kUnfinishedPrefix.size()) == name.npos;
 }
 
-bool remove_if_interrupted(const std::string& unfinished_name) {
+bool remove_if_interrupted(const std::string& unfinished_path) {
   SignalsBlocked blocked;
-  return record(unfinished_name);
+  return record(AT_FDCWD, unfinished_path);
 }
 
 Result<OutputFile> OutputFile::create(const std::string& path, const InputFile& input, bool overwrite,
                                       const Announce& announce) {
+  return create(path, &input, overwrite, announce);
+}
+
+Result<OutputFile> OutputFile::create(const std::string& path, const InputFile* input, bool overwrite,
+                                      const Announce& announce) {
   OutputFile file;
   file.overwrite_ = overwrite;
   const auto is_input = [&](const struct stat& found) {
-    return found.st_dev == input.info().st_dev && found.st_ino == input.info().st_ino &&
+    return input != nullptr && FileIdentity(found) == FileIdentity(input->info()) &&
            (S_ISREG(found.st_mode) || S_ISBLK(found.st_mode));
   };
-  struct stat existing{};
   if (path == "-") {
     file.kind_ = Kind::standard_output;
     file.name_ = "standard output";
     file.descriptor_ = STDOUT_FILENO;
+    struct stat existing{};
     if (::fstat(STDOUT_FILENO, &existing) == 0 && is_input(existing))
       return fail("the output is the input", file.name_);
     return file;
   }
   file.name_ = path;
-  auto place = follow(path);
-  if (!place) return tl::unexpected(place.error());
-  file.path_ = std::move(place->path);
-  const bool exists = ::stat(path.c_str(), &existing) == 0;
-  if (!exists && errno != ENOENT) return system_error("write", path);
-  if (exists && S_ISDIR(existing.st_mode)) return fail("expected a file to write, found a directory", path);
-  if (exists && is_input(existing)) {
+  auto place = output_place(path, input);
+  if (!place) return system_error("create a file beside it", path);
+  const auto target = follow(std::move(*place));
+  if (!target) return system_error(errno == ELOOP ? "open" : "write", path);
+  if (target->info && S_ISDIR(target->info->st_mode)) return fail("expected a file to write, found a directory", path);
+  if (target->info && is_input(*target->info)) {
     return fail("the output is the input", path, "name another output with -o");
   }
-  if (place->descriptor || (exists && !S_ISREG(existing.st_mode))) {
+  if (target->descriptor || (target->info && !S_ISREG(target->info->st_mode))) {
     file.kind_ = Kind::existing;
-    file.descriptor_ = place->descriptor ? ::fcntl(*place->descriptor, F_DUPFD_CLOEXEC, STDERR_FILENO + 1)
-                                         : ::open(path.c_str(), O_WRONLY | O_CLOEXEC | O_NOCTTY);
-    if (file.descriptor_ < 0) return system_error("open", path);
+    auto opened = open_existing(*target, path);
+    if (!opened) return tl::unexpected(opened.error());
+    file.descriptor_ = opened->release();
     return file;
   }
-  struct stat link{};
-  if (!overwrite && ::lstat(path.c_str(), &link) == 0) {  // lstat: a dangling link exists, too
+  // A link without -f is not followed, whether it leads to a file or not: what it leads to may change at any time.
+  if (!overwrite && (target->info || target->is_link))
     return fail("the output exists already", path, "add -f to overwrite it");
-  }
+  file.place_ = target->place;
+  file.is_behind_link_ = target->is_link;
   if (auto opened = file.open_new(announce); !opened) return tl::unexpected(opened.error());
   return file;
 }
 
 Result<void> OutputFile::open_new(const Announce& announce) {
-  const std::string folder = folder_of(path_);
-  if (!announce) descriptor_ = ::open(folder.empty() ? "." : folder.c_str(), O_TMPFILE | O_RDWR | O_CLOEXEC, 0600);
+  if (!announce) descriptor_ = ::openat(place_.at(), ".", O_TMPFILE | O_RDWR | O_CLOEXEC, 0600);
   // Without root, the file can be linked only through /proc.
   if (descriptor_ >= 0 && ::access(fmt::format("/proc/self/fd/{}", descriptor_).c_str(), F_OK) == 0) return {};
   if (descriptor_ >= 0) ::close(std::exchange(descriptor_, -1));
   const int most_attempts = announce ? 1 : 100;  // a name is announced once
   for (int attempt = 0; attempt < most_attempts; ++attempt) {
-    temporary_ = unfinished_name(folder);
-    if (announce) announce(temporary_);
+    temporary_ = unfinished_name();
+    if (announce) announce(place_.folder_path + temporary_);
     SignalsBlocked blocked;
-    if (!record(temporary_)) return fail("the path is too long", path_);
-    descriptor_ = ::open(temporary_.c_str(), O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
+    if (!record(place_.at(), temporary_)) return fail("the path is too long", name_);
+    descriptor_ = ::openat(place_.at(), temporary_.c_str(), O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
     if (descriptor_ >= 0) return {};
-    unfinished_output[0] = '\0';
-    temporary_.clear();
+    forget(std::exchange(temporary_, {}));
     if (errno != EEXIST) break;
   }
   return system_error("create a file beside it", name_);
@@ -233,18 +221,19 @@ OutputFile::OutputFile(OutputFile&& other) noexcept
     : kind_(other.kind_),
       descriptor_(std::exchange(other.descriptor_, -1)),
       name_(std::move(other.name_)),
-      path_(std::move(other.path_)),
+      place_(std::move(other.place_)),
       temporary_(std::exchange(other.temporary_, {})),
       overwrite_(other.overwrite_),
       is_committed_(other.is_committed_),
+      is_behind_link_(other.is_behind_link_),
       remarks_(std::move(other.remarks_)) {}
 
 OutputFile::~OutputFile() {
   if (descriptor_ >= 0 && kind_ != Kind::standard_output) ::close(descriptor_);
   if (!temporary_.empty()) {
     SignalsBlocked blocked;
-    ::unlink(temporary_.c_str());
-    unfinished_output[0] = '\0';
+    ::unlinkat(place_.at(), temporary_.c_str(), 0);
+    forget(temporary_);
   }
 }
 
@@ -252,13 +241,13 @@ OutputFile::~OutputFile() {
 // owners that exist in the user namespace, so a refusal is not an error. But the mode was granted to that owner and
 // that group: without both, set-id bits are dropped; without the group, group and others get only the rights that both
 // had.
-void OutputFile::take_over_attributes(const InputFile& input) {
+void OutputFile::take_over_attributes(const InputFile* input) {
   const auto remark = [&](const char* what) { remarks_.push_back(fmt::format("{}: {}", what, std::strerror(errno))); };
-  if (!S_ISREG(input.info().st_mode)) {
+  if (input == nullptr || !S_ISREG(input->info().st_mode)) {
     (void)::fchmod(descriptor_, usual_mode());
     return;
   }
-  const struct stat& info = input.info();
+  const struct stat& info = input->info();
   if (::fchown(descriptor_, info.st_uid, info.st_gid) != 0) {
     remark("the owner is not taken over");
     // Changing the group may still be allowed, if the caller is a member. fstat() below finds out whether it worked.
@@ -278,7 +267,7 @@ void OutputFile::take_over_attributes(const InputFile& input) {
   if (::futimens(descriptor_, times) != 0) remark("the times are not taken over");
 }
 
-Result<void> OutputFile::commit(const InputFile& input, bool durable) {
+Result<void> OutputFile::commit(const InputFile* input, bool durable) {
   PTXKIT_CHECK(!is_committed_, "an output is put in place once");
   if (kind_ == Kind::standard_output) {
     is_committed_ = true;
@@ -298,31 +287,35 @@ Result<void> OutputFile::commit(const InputFile& input, bool durable) {
   if (auto done = put_in_place(); !done) return done;
   is_committed_ = true;
   if (!durable) return {};
-  const std::string folder = folder_of(path_);
-  const int folder_descriptor = ::open(folder.empty() ? "." : folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+  const Descriptor folder(::openat(place_.at(), ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC));
   // A directory that is writable but not readable, or a file system without directory sync (EINVAL), is accepted: the
   // file itself has reached the disk.
-  if (folder_descriptor < 0) return {};
-  const bool reached = ::fsync(folder_descriptor) == 0 || errno == EINVAL;
-  ::close(folder_descriptor);
-  if (!reached) return system_error("write the folder", name_);
+  if (folder && ::fsync(folder.number()) != 0 && errno != EINVAL) return system_error("write the folder", name_);
   return {};
+}
+
+std::optional<struct stat> OutputFile::existing() const {
+  struct stat found{};
+  const bool is_there =
+      kind_ == Kind::new_file ? place_.status(found, AT_SYMLINK_NOFOLLOW) : ::fstat(descriptor_, &found) == 0;
+  return is_there ? std::optional(found) : std::nullopt;
 }
 
 Result<void> OutputFile::put_in_place() {
   SignalsBlocked blocked;
+  const int folder = place_.at();
   if (temporary_.empty()) {
-    if (link_unnamed(descriptor_, path_) == 0) return {};
+    if (link_unnamed(descriptor_, folder, place_.name) == 0) return {};
     if (errno != EEXIST || !overwrite_) return not_in_place();
     // Only a named file can replace another one.
-    temporary_ = unfinished_name(folder_of(path_));
-    if (!record(temporary_)) return fail("the path is too long", name_);
-    if (link_unnamed(descriptor_, temporary_) != 0) return not_in_place();
+    temporary_ = unfinished_name();
+    if (!record(folder, temporary_)) return fail("the path is too long", name_);
+    if (link_unnamed(descriptor_, folder, temporary_) != 0) return not_in_place();
   }
-  const int renamed = overwrite_ ? ::rename(temporary_.c_str(), path_.c_str()) : rename_to_new(temporary_, path_);
+  const int renamed = overwrite_ ? ::renameat(folder, temporary_.c_str(), folder, place_.name.c_str())
+                                 : rename_to_new(folder, temporary_.c_str(), place_.name.c_str());
   if (renamed != 0) return not_in_place();
-  temporary_.clear();
-  unfinished_output[0] = '\0';
+  forget(std::exchange(temporary_, {}));
   return {};
 }
 
@@ -334,7 +327,7 @@ tl::unexpected<Error> OutputFile::not_in_place() const {
 bool OutputFile::lies_in_place() const {
   struct stat written{}, named{};
   return kind_ == Kind::new_file && is_committed_ && ::fstat(descriptor_, &written) == 0 &&
-         ::stat(path_.c_str(), &named) == 0 && written.st_dev == named.st_dev && written.st_ino == named.st_ino &&
+         place_.status(named, AT_SYMLINK_NOFOLLOW) && FileIdentity(written) == FileIdentity(named) &&
          written.st_size == named.st_size;
 }
 

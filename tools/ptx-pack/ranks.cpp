@@ -39,11 +39,12 @@ Result<Rank> rank_in_mpi_job() {
               "start it with mpirun");
 }
 
-std::vector<std::string> share_of(const Rank& rank, std::vector<std::string> inputs) {
-  std::vector<std::string> mine;
-  for (std::string& path : inputs) {
+std::vector<InputName> share_of(const Rank& rank, std::vector<InputName> inputs) {
+  std::vector<InputName> mine;
+  for (InputName& input : inputs) {
+    const std::string& path = input.path;
     const format::Bytes name(reinterpret_cast<const uint8_t*>(path.data()), path.size());
-    if (format::block_hash(name) % rank.count == rank.index) mine.push_back(std::move(path));
+    if (format::block_hash(name) % rank.count == rank.index) mine.push_back(std::move(input));
   }
   return mine;
 }

@@ -2,10 +2,10 @@
 #pragma once
 
 #include <cstddef>
-#include <string>
 #include <vector>
 
 #include "support/result.hpp"
+#include "tools/ptx-pack/files.hpp"
 
 namespace ptxkit::pack {
 
@@ -19,6 +19,6 @@ Result<Rank> rank_in_mpi_job();
 
 // The inputs assigned to this rank by a hash of their names. So no file is processed twice, even if other processes
 // have changed the directories in the meantime.
-std::vector<std::string> share_of(const Rank& rank, std::vector<std::string> inputs);
+std::vector<InputName> share_of(const Rank& rank, std::vector<InputName> inputs);
 
 }  // namespace ptxkit::pack
