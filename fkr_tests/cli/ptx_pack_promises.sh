@@ -142,6 +142,65 @@ section_same_run() {
   [ "$(cat line)" = old ] || fail "--trace overwrites without -f"
   expect 0 "$pack" -f --trace line -t x.lz4; grep -q traceEvents line || fail "no time line"
   expect 0 "$pack" --trace new -t x.lz4; expect 0 "$pack" --trace /dev/null -t x.lz4
+  rm -rf ./*.lz4 line new out.lz4; time_line_and_links; time_line_and_standard_descriptors; time_line_meanwhile
+}
+
+# Links that lead to no file yet name the outputs that will be there.
+time_line_and_links() {
+  local options
+  cp kept a; mkdir -p folder; ln -s a.lz4 dangling; ln -s ../dangling folder/twice; ln -s "$work/./folder/../a.lz4" absolute
+  for options in "" -f; do
+    for name in dangling folder/twice absolute; do
+      # shellcheck disable=SC2086
+      expect 2 "$pack" $options --rm --trace $name a; says "$name: --trace and an output are the same file"
+      same a kept; absent a.lz4; [ -L $name ] || fail "$name was replaced"
+    done
+  done
+  expect 0 "$pack" --rm a; cp a.lz4 packed; ln -s a to_a; expect 2 "$pack" -d --rm --trace to_a a.lz4
+  says "to_a: --trace and an output are the same file"; same a.lz4 packed; absent a
+  cp kept a; ln -s real.out to_real; expect 2 "$pack" -f --rm --trace real.out a -o to_real
+  says "real.out: --trace and an output are the same file"; same a kept; absent real.out
+  ln -s elsewhere to_nothing; expect 2 "$pack" --trace to_nothing -t packed; says "to_nothing: the file of --trace exists already"
+  absent elsewhere; expect 0 "$pack" -f --trace to_nothing -t packed; [ -L to_nothing ] || fail "the link was replaced"
+  grep -q traceEvents elsewhere || fail "no time line where the link leads"
+  rm -rf dangling absolute folder to_a to_real to_nothing elsewhere
+}
+
+# What the standard descriptors lead to is not replaced.
+time_line_and_standard_descriptors() {
+  cp kept a; expect 2 bash -c "'$pack' -f --trace a -o out.lz4 <a"; says "a: --trace names an input"; same a kept; absent out.lz4
+  : >whole; bash -c "'$pack' -f --trace whole -c a >whole" 2>err && fail "--trace replaces standard output"
+  says "whole: --trace and an output are the same file"
+  bash -c "'$pack' -f --trace said -vt packed 2>said" && fail "--trace replaces standard error"
+  grep -q "said: --trace names the file of a standard descriptor" said || fail "what was said is lost"
+  { "$pack" -c --trace /dev/stdout a 2>err && fail "--trace writes between the output's bytes"; } | wc -c | grep -qx 0 || fail "output was written"
+  says "/dev/stdout: --trace and an output are the same file"
+  "$pack" -t --trace /dev/stdout packed | grep -q traceEvents || fail "no time line on standard output"
+  rm -f out.lz4 whole said
+}
+
+# A file that appears at its name while the run works stays.
+time_line_meanwhile() {
+  local job flag
+  mkfifo pipe
+  for flag in "" -f; do
+    # shellcheck disable=SC2086
+    "$pack" -q $flag pipe -o meanwhile.lz4 --trace line 2>err & job=$!
+    exec 7>pipe; head -c 3000000 /dev/zero >&7; ln a line; exec 7>&-
+    if [ -z "$flag" ]; then
+      wait $job && fail "a file that appeared meanwhile was overwritten"; says "line: the output exists already"; same line kept
+    else
+      wait $job || fail "-f should overwrite"; grep -q traceEvents line || fail "no time line"
+    fi
+    same a kept; expect 0 "$pack" -t meanwhile.lz4; rm -f line meanwhile.lz4
+  done
+  # Under -f too, where it is an output of the run: the second input waits until the first is done.
+  "$pack" -qmf --trace line a pipe 2>err & job=$!
+  exec 7>pipe; for _ in $(seq 200); do [ -e a.lz4 ] && break; sleep 0.05; done
+  ln a.lz4 line; exec 7>&-
+  wait $job && fail "--trace replaced an output"; says "line: the time line is lost: an input or an output of the run lies in its place"
+  [ line -ef a.lz4 ] || fail "an output was replaced"; "$pack" -dc a.lz4 | cmp -s - a || fail "an output was lost"
+  rm -f line a.lz4 pipe.lz4 pipe
 }
 
 # The input is removed only if nothing has written to it since. The program is stopped while it reads.
@@ -240,26 +299,26 @@ section_signals_with_names() {
   local signal job code found
   # Files without a name are asked for as "." of their folder. strace resolves that in the root folder, so that it does
   # not mean the working folder. Names with folders, lest one is opened as ".".
-  local pack_here=("$pack" --sandbox=off)
+  local pack_here=("$pack" --sandbox=off --trace "$work/line")
   local refuse=(env -C / strace -f -qq -o /dev/null -P . -e inject=openat:error=EOPNOTSUPP env -C "$work")
   mkfifo pipe
   for signal in HUP INT QUIT ABRT ALRM TERM USR1 USR2 XFSZ; do
     (exec env --default-signal "${refuse[@]}" "${pack_here[@]}" -q "$work/pipe" -o "$work/result.lz4") & job=$!
     exec 7>pipe; head -c 9000000 /dev/urandom >&7
-    for _ in $(seq 100); do ls .ptx-pack.* >/dev/null 2>&1 && break; sleep 0.05; done
-    ls .ptx-pack.* >/dev/null 2>&1 || fail "no temporary file while running"
+    for _ in $(seq 100); do [ "$(ls .ptx-pack.* 2>/dev/null | wc -l)" = 2 ] && break; sleep 0.05; done
+    [ "$(ls .ptx-pack.* 2>/dev/null | wc -l)" = 2 ] || fail "two temporary files expected while running"
     found=$(pgrep -P $job | head -1); kill -$signal "$found"; wait $job 2>/dev/null; code=$?
     exec 7>&-
     [ $code -gt 128 ] || fail "SIG$signal: expected an end by signal, found exit $code"
     rm -f core*
-    [ "$(ls -A)" = pipe ] || { fail "left behind after SIG$signal: $(ls -A)"; rm -f result.lz4 .ptx-pack.*; }
+    [ "$(ls -A)" = pipe ] || { fail "left behind after SIG$signal: $(ls -A)"; rm -f result.lz4 line .ptx-pack.*; }
   done
   "${refuse[@]}" "${pack_here[@]}" -q "$work/pipe" -o "$work/result.lz4" & job=$!
   exec 7>pipe; head -c 90000 /dev/zero >&7; exec 7>&-; wait $job || fail "without O_TMPFILE: exit $?"
-  expect 0 "$pack" -t result.lz4; seq 1 9 >x
+  expect 0 "$pack" -t result.lz4; grep -q traceEvents line || fail "no time line"; seq 1 9 >x; rm line
   expect 1 "${refuse[@]}" "${pack_here[@]}" "$work/x" -o "$work/result.lz4"; says "result.lz4: the output exists already"
   expect 0 "${refuse[@]}" "${pack_here[@]}" -f "$work/x" -o "$work/result.lz4"; "$pack" -dc result.lz4 | cmp -s - x || fail "-f without O_TMPFILE"
-  rm -f out err x result.lz4; only pipe
+  rm -f out err x line result.lz4; only pipe
 }
 # File systems without O_TMPFILE, without RENAME_NOREPLACE, and without hard links: nothing is overwritten either.
 section_old_file_systems() {

@@ -35,7 +35,6 @@
 #include "runtime/codec/threads/ledger.hpp"
 #include "runtime/codec/threads/throttle.hpp"
 #include "runtime/codec/threads/trace.hpp"
-#include "support/file.hpp"
 #include "support/guarded.hpp"
 #include "support/place.hpp"
 #include "support/plural.hpp"
@@ -57,6 +56,7 @@
 #include "tools/ptx-pack/request.hpp"
 #include "tools/ptx-pack/run_files.hpp"
 #include "tools/ptx-pack/sparse_sink.hpp"
+#include "tools/ptx-pack/time_line.hpp"
 #include "tools/ptx-pack/zstd_range.hpp"
 
 namespace ptxkit::pack {
@@ -90,6 +90,7 @@ class Packer {
 
   // Whether the backend that was requested cannot be opened, so that no input can be processed.
   bool is_without_backend() const { return is_without_backend_; }
+  RunFiles& files() { return files_; }
   bool is_starting_device() const { return blocks_ && blocks_->is_starting_device(); }
 
   Result<void> run(const InputName& input) {
@@ -506,11 +507,14 @@ int run(int argc, char** argv) {
   if (options.share_by_rank && options.verbose()) {
     tell(fmt::format("ptx-pack: rank {} of {}: {} of {} inputs\n", rank.index, rank.count, inputs.size(), all_count));
   }
+  std::optional<TimeLineFile> time_line;
   if (options.trace) {
-    if (auto writable = check_writable(*options.trace); !writable) {
-      complain(writable.error());
+    auto opened = TimeLineFile::open(options);
+    if (!opened) {
+      complain(opened.error());
       return exit_code;
     }
+    time_line.emplace(std::move(*opened));
   }
   codec::BackendRequest request = request_of(options, paths_of(inputs));
   request.notice = [&](const std::string& message, bool matters) {
@@ -568,8 +572,9 @@ int run(int argc, char** argv) {
   if (options.mode == Mode::bench) {
     if (auto done = flush_standard_output(); !done) complain(done.error());
   }
-  if (options.trace) {
-    if (auto done = write_file(*options.trace, trace->json()); !done) complain(done.error());
+  if (time_line) {
+    if (auto done = time_line->write(trace->json(), packer.files()); !done) complain(done.error());
+    time_line.reset();
   }
   // Everything is written. The destructors would wait for a device that is still being started.
   if (packer.is_starting_device()) ::_exit(exit_code);

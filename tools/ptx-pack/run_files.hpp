@@ -3,14 +3,13 @@
 
 #include <set>
 #include <string>
-#include <string_view>
 #include <utility>
 #include <vector>
 
-#include <sys/types.h>
+#include <sys/stat.h>
 
+#include "support/place.hpp"
 #include "support/result.hpp"
-#include "tools/ptx-pack/options.hpp"
 
 namespace ptxkit::pack {
 
@@ -22,16 +21,15 @@ class RunFiles {
   Result<void> check(const std::string& output, const std::string& input);
   // `output` lies in place.
   void add_written(const std::string& output);
+  // Whether `file` is an input, what the run has written, or the file of a standard descriptor.
+  bool holds(const struct stat& file);
 
  private:
-  using Identity = std::pair<dev_t, ino_t>;
+  void look();
 
   std::vector<std::string> inputs_;
   bool has_looked_ = false;
-  std::set<Identity> inputs_found_, written_;
+  std::set<FileIdentity> inputs_found_, written_;
 };
-
-// Fails if the file of the time line is an input or an output of the run, or exists and may not be overwritten.
-Result<void> check_time_line(const Options& options, const std::vector<std::string>& inputs);
 
 }  // namespace ptxkit::pack
