@@ -254,6 +254,43 @@ section_progress() {
 }
 
 # --share-by-rank splits the files between the processes of an MPI job.
+# Inputs with one output are one process's, whatever their names, the order of the ranks and what is there already: the
+# second of them is refused as in a run without ranks, and its input stays.
+ranks_with_one_output() {
+  local kind rank order n errors left wanted
+  seq 1 1000 >one; seq 5 2000 >two; "$pack" -q one -o one.lz4; "$pack" -q --codec zstd two -o two.zst; "$pack" -q --codec gzip two -o two.gz
+  for kind in suffix link dangling folder spelling; do
+    for n in 1 2 3 4; do
+      for order in "0 1 2" "2 1 0"; do
+        rm -rf j k; mkdir j k; errors=0
+        cp one.lz4 j/x$n.lz4
+        case $kind in
+          suffix) cp two.zst j/x$n.zst; cp two.gz j/x$n.gz ;;
+          link) : >j/x$n; cp two.zst j/y$n.zst; ln -s x$n j/y$n ;;
+          dangling) cp two.zst k/y$n.zst; ln -s ../j/x$n k/y$n ;;
+          folder) rmdir k; ln -s j k; cp two.zst j/x$n.zst ;;
+          spelling) cp two.zst j/x$n.zst ;;
+        esac
+        for rank in $order; do
+          set -- -r j k
+          [ $kind = folder ] && set -- -m j/x$n.lz4 k/x$n.zst
+          [ $kind = spelling ] && set -- -m "$PWD/j/../j/x$n.lz4" ./j/x$n.zst
+          OMPI_COMM_WORLD_RANK=$rank OMPI_COMM_WORLD_SIZE=3 "$pack" --share-by-rank "$@" -d -f --rm >>out 2>err
+          errors=$((errors + $(grep -c "this run has written the output already" err)))
+        done
+        left=$(find j k -name '*.lz4' -o -name '*.zst' -o -name '*.gz' | wc -l); wanted=1; [ $kind = suffix ] && wanted=2
+        [ $errors = $wanted ] || fail "$kind $n, ranks $order: $errors outputs were refused"
+        [ "$left" = $wanted ] || fail "$kind $n, ranks $order: $left inputs are left: $(ls j k | tr '\n' ' ')"
+      done
+    done
+  done
+  rm -rf j k; mkdir j; cp one j/a; ln -s u j/a.lz4; ln -s v j/a.ptz
+  expect 1 env OMPI_COMM_WORLD_RANK=0 OMPI_COMM_WORLD_SIZE=1 "$pack" --share-by-rank --auto -f j/a
+  says ": the output is a link, which with --auto and --trial ranks cannot share; name a codec with --codec"; absent j/u j/v
+  expect 0 env OMPI_COMM_WORLD_RANK=0 OMPI_COMM_WORLD_SIZE=1 "$pack" --share-by-rank -f j/a; present j/u
+  rm -rf j one two one.* two.*
+}
+
 section_ranks() {
   mkdir d; for n in $(seq 1 40); do seq 1 1000 >d/$n; done
   cp d/1 d/.ptx-pack.0123456789abcdef  # unfinished output of another process
@@ -266,6 +303,7 @@ section_ranks() {
   for rank in 0 1; do expect 0 env OMPI_COMM_WORLD_RANK=$rank OMPI_COMM_WORLD_SIZE=2 "$pack" --share-by-rank d/1 -o one; done
   present one
   expect 0 env OMPI_COMM_WORLD_RANK=0 OMPI_COMM_WORLD_SIZE=2 "$pack" -dr d -f; for n in $(seq 1 40); do present d/$n; done
+  ranks_with_one_output
   # Inputs that cannot be shared, and a process outside any job.
   local words
   for words in "-mc d/1 d/2" "-c d/1" "-" "" "d/1 -o -" "-d -m - d/1.lz4"; do

@@ -119,6 +119,10 @@ class Packer {
     if (!output) return tl::unexpected(output.error());
     auto file = OutputFile::create(*output, *input, options_.force);
     if (!file) return tl::unexpected(file.error());
+    if (options_.share_by_rank && options_.chooses != Chooses::named && file->is_behind_link()) {
+      return fail("the output is a link, which with --auto and --trial ranks cannot share", *output,
+                  "name a codec with --codec");
+    }
     if (file->is_new_file()) {
       if (auto kept = files_.check(*output, input_path); !kept) return kept;
     }
@@ -503,7 +507,7 @@ int run(int argc, char** argv) {
     }
   }
   const std::vector<InputName> inputs =
-      options.share_by_rank ? share_of(rank, std::move(found.files)) : std::move(found.files);
+      options.share_by_rank ? share_of(rank, options, std::move(found.files)) : std::move(found.files);
   if (options.share_by_rank && options.verbose()) {
     tell(fmt::format("ptx-pack: rank {} of {}: {} of {} inputs\n", rank.index, rank.count, inputs.size(), all_count));
   }

@@ -2,14 +2,19 @@
 
 #include <charconv>
 #include <cstdlib>
+#include <filesystem>
+#include <optional>
+#include <string>
 #include <string_view>
 #include <system_error>
 #include <utility>
 
 #include <fmt/format.h>
+#include <unistd.h>
 
 #include "runtime/codec/format/byte_stream.hpp"
 #include "runtime/codec/format/lz4_frame.hpp"
+#include "support/place.hpp"
 
 namespace ptxkit::pack {
 namespace {
@@ -17,6 +22,23 @@ namespace {
 bool read_number(std::string_view text, size_t& number) {
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
   return error == std::errc{} && end == text.data() + text.size();
+}
+
+// The same for all inputs whose outputs lead to one file. Relative to the working folder, which may have other names on
+// other machines. Of --auto and --trial, where an output's suffix is not known yet, outputs must not be links
+// (Packer::convert), so an input's own name serves.
+std::string shared_name(const Options& options, const std::string& input) {
+  namespace fs = std::filesystem;
+  const auto output =
+      options.chooses == Chooses::named ? output_path(options, input, options.format) : Result<std::string>(input);
+  fs::path path = output.value_or(input);
+  const auto target =
+      options.chooses == Chooses::named ? target_of(path.string(), STDOUT_FILENO) : std::optional<Target>();
+  if (target && !target->descriptor) path = target->place.path();
+  std::error_code error;
+  const fs::path folder = fs::canonical(path.has_parent_path() ? path.parent_path() : ".", error);
+  const fs::path here = fs::canonical(".", error);
+  return error ? path.lexically_normal().string() : (folder / path.filename()).lexically_relative(here).string();
 }
 
 }  // namespace
@@ -39,14 +61,13 @@ Result<Rank> rank_in_mpi_job() {
               "start it with mpirun");
 }
 
-std::vector<InputName> share_of(const Rank& rank, std::vector<InputName> inputs) {
-  std::vector<InputName> mine;
-  for (InputName& input : inputs) {
-    const std::string& path = input.path;
-    const format::Bytes name(reinterpret_cast<const uint8_t*>(path.data()), path.size());
-    if (format::block_hash(name) % rank.count == rank.index) mine.push_back(std::move(input));
-  }
-  return mine;
+std::vector<InputName> share_of(const Rank& rank, const Options& options, std::vector<InputName> inputs) {
+  std::erase_if(inputs, [&](const InputName& input) {
+    const std::string name = shared_name(options, input.path);
+    const format::Bytes bytes(reinterpret_cast<const uint8_t*>(name.data()), name.size());
+    return format::block_hash(bytes) % rank.count != rank.index;
+  });
+  return inputs;
 }
 
 }  // namespace ptxkit::pack

@@ -6,6 +6,7 @@
 
 #include "support/result.hpp"
 #include "tools/ptx-pack/files.hpp"
+#include "tools/ptx-pack/options.hpp"
 
 namespace ptxkit::pack {
 
@@ -17,8 +18,8 @@ struct Rank {
 // derivatives). Fails if they are not set or invalid.
 Result<Rank> rank_in_mpi_job();
 
-// The inputs assigned to this rank by a hash of their names. So no file is processed twice, even if other processes
-// have changed the directories in the meantime.
-std::vector<InputName> share_of(const Rank& rank, std::vector<InputName> inputs);
+// The inputs assigned to this rank, by a hash of the names to which their outputs lead: so no file is processed twice,
+// and one process has all inputs with one output, even if other processes have changed the directories in the meantime.
+std::vector<InputName> share_of(const Rank& rank, const Options& options, std::vector<InputName> inputs);
 
 }  // namespace ptxkit::pack
