@@ -29,7 +29,6 @@
 namespace ptxkit::rules {
 
 using flow::BlockId;
-using flow::Source;
 using ptx::Access;
 using ptx::AccessKind;
 using ptx::Asynchronous;

@@ -31,7 +31,6 @@
 namespace ptxkit::rules {
 
 using ptx::Access;
-using ptx::AccessKind;
 using ptx::Space;
 
 namespace {

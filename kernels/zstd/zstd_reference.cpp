@@ -69,8 +69,7 @@ std::vector<uint8_t> zstd_frame_reference(std::span<const uint8_t> src, const Lz
     const size_t size = std::min<size_t>(src.size() - at, kZstdBlockBytes);
     append(frame, zstd_block_reference(src.subspan(at, size), variant, at + size == src.size()));
   }
-  if (with_checksum)
-    append_u32(frame, static_cast<uint32_t>(src.empty() ? XXH64("", 0, 0) : XXH64(src.data(), src.size(), 0)));
+  if (with_checksum) append_u32(frame, static_cast<uint32_t>(XXH64(src.data(), src.size(), 0)));
   return frame;
 }
 

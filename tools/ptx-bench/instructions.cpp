@@ -131,7 +131,7 @@ Result<uint64_t> transform_instructions(const kernels::KernelImage& image, uint3
   arguments.push_back(Argument::of(count));
   for (const uint32_t option : options) arguments.push_back(Argument::of(option));
   const kernels::LaunchShape shape{.block_threads = image.block_threads, .items_per_block = items_per_block};
-  const auto instructions = emulation.launch(image, shape, count, std::move(arguments));
+  auto instructions = emulation.launch(image, shape, count, std::move(arguments));
   if (!instructions) return instructions;
   const auto found = emulation.download(statuses, count);
   if (!found) return tl::unexpected(found.error());

@@ -158,13 +158,14 @@ FoundFiles files_below(const std::string& path) {
     Descriptor opened(place ? ::openat(place->at(), ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC) : -1);
     const auto close = [](DIR* each) { ::closedir(each); };
     const std::unique_ptr<DIR, decltype(close)> listing(opened ? ::fdopendir(opened.number()) : nullptr, close);
+    const int number = opened.number();
     const dirent* entry = nullptr;
     if (listing) opened.release();
     while (listing && (errno = 0, entry = ::readdir(listing.get())) != nullptr) {
       const std::string_view name = entry->d_name;
       if (name == "." || name == "..") continue;
       struct stat kind{};
-      const bool is_known = ::fstatat(::dirfd(listing.get()), entry->d_name, &kind, AT_SYMLINK_NOFOLLOW) == 0;
+      const bool is_known = ::fstatat(number, entry->d_name, &kind, AT_SYMLINK_NOFOLLOW) == 0;
       if (is_known && S_ISDIR(kind.st_mode)) folders.push_back(folder + entry->d_name + '/');
       // For a file whose type cannot be read, opening it later reports the reason.
       if (!is_known || S_ISREG(kind.st_mode)) found.files.push_back({folder + entry->d_name, searched});

@@ -40,7 +40,6 @@
 namespace ptxkit::rules {
 
 using flow::Atom;
-using flow::Form;
 using ptx::Access;
 using ptx::AccessKind;
 using ptx::Op;

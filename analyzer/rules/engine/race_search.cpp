@@ -40,7 +40,6 @@
 namespace ptxkit::rules {
 
 using flow::Atom;
-using flow::Form;
 using flow::LoopId;
 using flow::Uniformity;
 using ptx::Access;
