@@ -194,6 +194,12 @@ interrupt() {
   done
   if [ "$whom" = mpirun ]; then victim=$job; else victim=$(process_of_rank $job "$whom"); fi
   [ -n "$victim" ] && kill -KILL "$victim" 2>/dev/null || fail "rank $whom could not be killed when $when"
+  # An mpirun of Open MPI 4 may wait for ever for ranks that are dead.
+  for _ in $(seq 300); do kill -0 $job 2>/dev/null || break; sleep 0.1; done
+  if kill -0 $job 2>/dev/null; then
+    echo "mpirun hung after $whom was killed when $when"
+    kill -KILL $job
+  fi
   wait $job && fail "mpirun reports success after $whom was killed when $when"
   for _ in $(seq 600); do pgrep -f "$shared --codec lzr --rm x" >/dev/null || break; sleep 0.1; done
   if [ "$whom" = mpirun ] && [ -e x.ptz ]; then  # ranks of Open MPI 5 outlive it and finish their work
