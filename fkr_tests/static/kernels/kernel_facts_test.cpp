@@ -128,8 +128,8 @@ bool works_as_cta(const KernelImage& image) {
   return image.name == kLz4CompressChunk || image.name == kLz4CompressHigh || image.name == kLz4BatchCompressChunk ||
          image.name == kLz4BatchJoin || image.name == kRansChunkedDecode || image.name == kRansWarpDecode ||
          image.name == kLz77Table || image.name.starts_with("zstd_match") || image.name == "zstd_batch_join" ||
-         (image.name.starts_with("typed_") && image.name != "typed_begin") || image.name.starts_with("bwt_") ||
-         image.name.starts_with("mtf_") || image.name.starts_with("zero_runs_");
+         image.name.starts_with("deflate_match") || (image.name.starts_with("typed_") && image.name != "typed_begin") ||
+         image.name.starts_with("bwt_") || image.name.starts_with("mtf_") || image.name.starts_with("zero_runs_");
 }
 
 // Warps of a CTA are independent, so CTA barriers occur only in kernels with a CTA for each item. Warp-wide
