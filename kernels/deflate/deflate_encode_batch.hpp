@@ -40,7 +40,7 @@ dsl::KernelDefinition define_deflate_batch_kernel(dsl::KernelSpec spec, const Bo
                        {"outputs[]", N + (deflate_batch_bound(kMaxChunkBytes, DeflateFraming::bgzf) - kMaxChunkBytes)},
                        {"output_bytes", 8},
                        {"statuses", 4},
-                       {"matches", N * 2},
+                       {"matches", N / kStrideUnitBytes * (2 * kStrideUnitBytes)},
                        {"match_counts", 4},
                        {"tokens", N * 4}};
   return define(std::move(spec),

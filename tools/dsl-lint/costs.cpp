@@ -205,14 +205,16 @@ class KernelMemory : public clang::RecursiveASTVisitor<KernelMemory> {
     if (!name.empty() && count) elements_an_item[name] = *count;
   }
 
-  // Matches shared<Element, Count, Align>("name"). An array begins at a multiple of Align.
+  // Matches shared<Element, Count, Align>("name"). An array begins at a multiple of Align. A call without a literal, in
+  // a class that is told the names of its arrays, is an array of its own in each instantiation.
   void shared_array(const clang::CallExpr& call, const clang::FunctionDecl& callee) {
     const auto* arguments = callee.getTemplateSpecializationArgs();
     const auto names = all_below<clang::StringLiteral>(call.getNumArgs() == 0 ? nullptr : call.getArg(0));
-    if (arguments == nullptr || names.empty() || arguments->size() < 2) return;
+    if (arguments == nullptr || arguments->size() < 2) return;
     const auto element = context_.getTypeSizeInChars((*arguments)[0].getAsType()).getQuantity();
-    shared[names[0]->getString().str()] =
-        static_cast<uint64_t>(element) * (*arguments)[1].getAsIntegral().getZExtValue();
+    const std::string name =
+        names.empty() ? std::to_string(reinterpret_cast<uintptr_t>(&call)) : names[0]->getString().str();
+    shared[name] = static_cast<uint64_t>(element) * (*arguments)[1].getAsIntegral().getZExtValue();
   }
 
   void budget(const clang::CXXRecordDecl& record, const clang::InitListExpr& list) {
