@@ -60,18 +60,11 @@ Result<LaunchPlan> BatchPipeline::decoding_plan(uint32_t block_count, size_t blo
   return plan_decoding({block_count, block_count * block_bytes, block_bytes});
 }
 
-// As many blocks as one launch should carry and a queue can hold, if one block has this plan. Without a plan the answer
-// is 1, and beginning a group reports the error.
-size_t BatchPipeline::at_once(size_t block_bytes, const Result<LaunchPlan>& of_one) const {
-  const size_t wanted = machine_.slice_bytes() / std::max<size_t>(block_bytes, 1);
-  const size_t fitting = of_one ? machine_.queue_memory_bytes() / memory_bytes_of(of_one->regions) : 1;
-  return std::max<size_t>(1, std::min(wanted, fitting));
-}
 size_t BatchPipeline::encoded_at_once(size_t block_bytes) {
-  return at_once(block_bytes, encoding_plan(1, block_bytes, MatchSearch::chains));
+  return blocks_at_once(machine_, block_bytes, encoding_plan(1, block_bytes, MatchSearch::chains));
 }
 size_t BatchPipeline::decoded_at_once(size_t block_bytes) {
-  return at_once(block_bytes, decoding_plan(1, block_bytes));
+  return blocks_at_once(machine_, block_bytes, decoding_plan(1, block_bytes));
 }
 
 Steps<BlockToEncode> BatchPipeline::encoding(MatchSearch) {
@@ -108,7 +101,7 @@ Result<void> BatchPipeline::fetch_items(unsigned queue, std::span<BlockToEncode>
   auto& [coded_stride, fetched, begins] = encoded_[queue];
   for (size_t i = 0; i < blocks.size(); ++i) {
     const uint64_t size = wide(queue, Encode::coded_sizes)[i];
-    if (!is_ok(queue, Encode::statuses, i) || size > coded_stride) return refused();
+    if (!is_ok(queue, Encode::statuses, i) || size > coded_stride) return refused_block(machine_);
     begins.push_back(fetched.size_bytes());
     fetched.add(Encode::coded, i * coded_stride, size);
   }
@@ -123,12 +116,7 @@ Result<void> BatchPipeline::take_blocks(unsigned queue, std::span<BlockToEncode>
     good[i] = take_block(fetched.bytes().subspan(begins[i], begins[i + 1] - begins[i]), blocks[i]);
   });
   encoded_[queue] = {};
-  return std::ranges::all_of(good, [](char each) { return each != 0; }) ? Result<void>() : refused();
-}
-
-tl::unexpected<Error> BatchPipeline::refused() const {
-  return fail("a kernel refused a block that is within its limits", machine_.description(),
-              "use --backend cpu, and report this as a bug");
+  return std::ranges::all_of(good, [](char each) { return each != 0; }) ? Result<void>() : refused_block(machine_);
 }
 
 Result<void> BatchPipeline::begin_decoding(unsigned queue, std::span<const BlockToDecode> blocks) {

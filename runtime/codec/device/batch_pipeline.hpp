@@ -46,7 +46,7 @@ class BatchPipeline : public BlockPipeline {
   // Makes the block of an encoded item. False if it is not one.
   virtual bool take_block(Bytes item, BlockToEncode& block) const = 0;
   // Whether there are kernels for what is to be encoded.
-  virtual Result<void> check_encoding() const { return {}; }
+  virtual Result<void> check_encoding() const = 0;
 
  private:
   // The items that a queue encodes.
@@ -58,13 +58,11 @@ class BatchPipeline : public BlockPipeline {
 
   Result<LaunchPlan> plan_encoding(uint32_t count, size_t raw_stride);
   Result<LaunchPlan> plan_decoding(const BatchDecodeSizes& sizes);
-  size_t at_once(size_t block_bytes, const Result<LaunchPlan>& of_one) const;
   Result<void> begin_encoding(unsigned queue, std::span<const BlockToEncode> blocks);
   Result<void> fetch_items(unsigned queue, std::span<BlockToEncode> blocks);
   Result<void> take_blocks(unsigned queue, std::span<BlockToEncode> blocks);
   Result<void> begin_decoding(unsigned queue, std::span<const BlockToDecode> blocks);
   Result<void> collect_raw(unsigned queue, std::span<BlockToDecode> blocks);
-  tl::unexpected<Error> refused() const;
   uint64_t* wide(unsigned queue, size_t region) { return host_array<uint64_t>(machine_, queue, region); }
   bool is_ok(unsigned queue, size_t statuses, size_t i);
 

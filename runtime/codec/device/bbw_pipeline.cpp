@@ -268,10 +268,8 @@ class BbwPipeline final : public BlockPipeline {
     size_t sections = 0, run_bytes = 0;
     for (size_t i = 0; i < blocks.size(); ++i) {
       const size_t size = words(queue, kRunsSizes)[i];
-      if (!is_ok(queue, kBlockStatuses, i) || !is_ok(queue, kRunsStatuses, i) || size > strides.runs) {
-        return fail("a kernel refused a block that is within its limits", machine_.description(),
-                    "use --backend cpu, and report this as a bug");
-      }
+      if (!is_ok(queue, kBlockStatuses, i) || !is_ok(queue, kRunsStatuses, i) || size > strides.runs)
+        return refused_block(machine_);
       for (size_t at = 0; at < size; at += kBbwSectionBytes, ++sections) {
         const size_t bytes = std::min(kBbwSectionBytes, size - at);
         offsets(queue, kSectionsAt)[sections] = i * strides.runs + at;

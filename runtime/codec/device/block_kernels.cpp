@@ -54,6 +54,17 @@ void discard_result(BlockToDecode& block) { block.good = false; }
 
 }  // namespace
 
+size_t blocks_at_once(const Machine& machine, size_t block_bytes, const Result<LaunchPlan>& of_one) {
+  const size_t wanted = machine.slice_bytes() / std::max<size_t>(block_bytes, 1);
+  const size_t fitting = of_one ? machine.queue_memory_bytes() / memory_bytes_of(of_one->regions) : 1;
+  return std::max<size_t>(1, std::min(wanted, fitting));
+}
+
+tl::unexpected<Error> refused_block(const Machine& machine) {
+  return fail("a kernel refused a block that is within its limits", machine.description(),
+              "use --backend cpu, and report this as a bug");
+}
+
 std::unique_ptr<BlockPipeline> make_block_pipeline(Machine& machine, Executor& executor, const BlockCoding& codec) {
   if (const auto* zstd = std::get_if<ZstdCoding>(&codec)) return make_zstd_pipeline(machine, executor, *zstd);
   if (const auto* gzip = std::get_if<GzipCoding>(&codec)) return make_gzip_pipeline(machine, executor, *gzip);

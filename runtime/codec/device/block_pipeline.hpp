@@ -36,6 +36,12 @@ class BlockPipeline {
   virtual Steps<BlockToDecode> decoding() = 0;
 };
 
+// As many blocks as one launch should carry and a queue can hold, if one block has this plan. Without a plan the answer
+// is 1, and beginning a group reports the error.
+size_t blocks_at_once(const Machine& machine, size_t block_bytes, const Result<LaunchPlan>& of_one);
+// The error for a kernel that has refused a block that is within its limits.
+tl::unexpected<Error> refused_block(const Machine& machine);
+
 // BWT, move to front, zero-run coding, rANS. `executor` copies between blocks and staging memory.
 std::unique_ptr<BlockPipeline> make_bbw_pipeline(Machine& machine, Executor& executor);
 // Typed rANS.

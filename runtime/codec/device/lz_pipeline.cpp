@@ -168,9 +168,11 @@ class LzPipeline final : public BlockPipeline {
     });
   }
   size_t encoded_at_once(size_t block_bytes) override {
-    return at_once(block_bytes, encoding_plan(1, block_bytes, MatchSearch::chains));
+    return blocks_at_once(machine_, block_bytes, encoding_plan(1, block_bytes, MatchSearch::chains));
   }
-  size_t decoded_at_once(size_t block_bytes) override { return at_once(block_bytes, decoding_plan(1, block_bytes)); }
+  size_t decoded_at_once(size_t block_bytes) override {
+    return blocks_at_once(machine_, block_bytes, decoding_plan(1, block_bytes));
+  }
   Steps<BlockToEncode> encoding(MatchSearch search) override {
     return {[this, search](unsigned queue, auto blocks) { return begin_encoding(queue, blocks, search); },
             [this](unsigned queue, auto blocks) { return fetch_coded(queue, blocks); },
@@ -188,13 +190,6 @@ class LzPipeline final : public BlockPipeline {
   Result<void> begin_decoding(unsigned queue, std::span<const BlockToDecode> blocks);
   Result<void> collect_raw(unsigned queue, std::span<BlockToDecode> blocks);
 
-  // As many blocks as one launch should carry and a queue can hold, if one block has this plan. Without a plan the
-  // answer is 1, and beginning a group reports the error.
-  size_t at_once(size_t block_bytes, const Result<LaunchPlan>& of_one) const {
-    const size_t wanted = machine_.slice_bytes() / std::max<size_t>(block_bytes, 1);
-    const size_t fitting = of_one ? machine_.queue_memory_bytes() / memory_bytes_of(of_one->regions) : 1;
-    return std::max<size_t>(1, std::min(wanted, fitting));
-  }
   Result<Strides> strides_of(size_t largest_bytes) {
     const size_t raw = round_up(largest_bytes);
     return costs_.bytes(kernels::kDemuxScatter, "dst", {raw}).transform([&](size_t lz) { return Strides{raw, lz}; });

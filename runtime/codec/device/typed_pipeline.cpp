@@ -66,9 +66,11 @@ class TypedPipeline final : public BlockPipeline {
     return costs_.plan(kDecodeRegions, decode_calls({block_count, all_bytes, all_bytes, block_bytes}));
   }
   size_t encoded_at_once(size_t block_bytes) override {
-    return at_once(block_bytes, encoding_plan(1, block_bytes, MatchSearch::chains));
+    return blocks_at_once(machine_, block_bytes, encoding_plan(1, block_bytes, MatchSearch::chains));
   }
-  size_t decoded_at_once(size_t block_bytes) override { return at_once(block_bytes, decoding_plan(1, block_bytes)); }
+  size_t decoded_at_once(size_t block_bytes) override {
+    return blocks_at_once(machine_, block_bytes, decoding_plan(1, block_bytes));
+  }
 
   Steps<BlockToEncode> encoding(MatchSearch) override {
     return {[this](unsigned queue, auto blocks) { return begin_encoding(queue, blocks); },
@@ -89,14 +91,6 @@ class TypedPipeline final : public BlockPipeline {
   size_t raw_stride_of(size_t raw_bytes) const {
     const size_t member_bytes = size_t{kernels::kTypedMember} * kernels::typed_shape(layout()).element_bytes;
     return (raw_bytes + member_bytes - 1) / member_bytes * member_bytes;
-  }
-
-  // As many blocks as one launch should carry and a queue can hold, if one block has this plan. Without a plan the
-  // answer is 1, and beginning a group reports the error.
-  size_t at_once(size_t block_bytes, const Result<LaunchPlan>& of_one) const {
-    const size_t wanted = machine_.slice_bytes() / std::max<size_t>(block_bytes, 1);
-    const size_t fitting = of_one ? machine_.queue_memory_bytes() / memory_bytes_of(of_one->regions) : 1;
-    return std::max<size_t>(1, std::min(wanted, fitting));
   }
 
   std::vector<KernelCall> encode_calls(uint32_t count, size_t raw_stride) const {
@@ -169,10 +163,7 @@ class TypedPipeline final : public BlockPipeline {
     auto& [strides, fetched, begins] = encoded_[queue];
     for (size_t i = 0; i < blocks.size(); ++i) {
       const uint64_t size = wide(queue, kCodedSizes)[i];
-      if (!is_ok(queue, kCodedStatuses, i) || size > strides.coded) {
-        return fail("a kernel refused a block that is within its limits", machine_.description(),
-                    "use --backend cpu, and report this as a bug");
-      }
+      if (!is_ok(queue, kCodedStatuses, i) || size > strides.coded) return refused_block(machine_);
       begins.push_back(fetched.size_bytes());
       blocks[i].coded.resize(size < blocks[i].raw.size() ? size : 0);
       fetched.add(kCoded, i * strides.coded, blocks[i].coded.size());
