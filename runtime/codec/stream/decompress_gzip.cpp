@@ -259,22 +259,22 @@ class Decompressor {
   }
 
   Result<void> decode_bgzf(Batch& batch) {
-    std::vector<Part*> open;
+    // An empty member has nothing for a kernel to do.
+    std::vector<Part*> given, open;  // to the member coder, to the DeflateCoder
     for (Part& part : batch.parts) {
-      if (part.is_bgzf) open.push_back(&part);
+      if (part.is_bgzf) (options_.member_coder != nullptr && part.room_bytes != 0 ? given : open).push_back(&part);
     }
     const auto stored = [&](const Part& part) {
       return Bytes(batch.stored).subspan(part.stored_begin, part.stored_bytes);
     };
     const auto room = [&](const Part& part) { return batch.room.bytes().subspan(part.room_begin, part.room_bytes); };
-    if (options_.member_coder != nullptr && !open.empty()) {
-      // An empty member has nothing for a kernel to do.
-      const auto empty = std::ranges::partition(open, [](const Part* part) { return part->room_bytes != 0; });
+    if (!given.empty()) {
       std::vector<BlockToDecode> blocks;
-      for (auto part = open.begin(); part != empty.begin(); ++part) blocks.push_back({stored(**part), room(**part)});
+      for (const Part* part : given) blocks.push_back({stored(*part), room(*part)});
       if (auto done = options_.member_coder->decode(GzipCoding(), blocks); !done) return done;
-      size_t at = 0;
-      std::erase_if(open, [&](const Part*) { return at < blocks.size() && blocks[at++].good; });
+      for (size_t i = 0; i < blocks.size(); ++i) {
+        if (!blocks[i].good) open.push_back(given[i]);
+      }
     }
     batch.members.clear();
     for (const Part* part : open) {
