@@ -146,16 +146,16 @@ void observe_kernels(report::FileAnalysis& file, const report::AnalysisOptions& 
       continue;
     }
     const auto most_bytes = static_cast<uint64_t>(choice.kernel_seconds * kBytesPerSecond);
-    if (const uint64_t bytes = stated_bytes(facts); bytes > most_bytes) {
+    const uint64_t bytes = stated_bytes(facts);
+    if (bytes > most_bytes) {
       kernel.run = rules::ObservedRun{
           .not_run = fmt::format("the buffers of the launch file take {} bytes, runs take at most {}; --run-seconds "
                                  "gives more",
                                  bytes, most_bytes)};
       continue;
     }
-    text_steps -= std::min(
-        text_steps, static_cast<uint64_t>(static_cast<double>(stated_bytes(facts)) / static_cast<double>(most_bytes) *
-                                          static_cast<double>(kernel_steps)));
+    const double share = static_cast<double>(bytes) / static_cast<double>(most_bytes);
+    text_steps -= std::min(text_steps, static_cast<uint64_t>(share * static_cast<double>(kernel_steps)));
     Observations observations = observe(module, kernel.function, facts, kernel_steps);
     text_steps -= std::min(text_steps, observations.steps);
     kernel.run = std::move(observations.run);

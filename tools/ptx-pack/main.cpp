@@ -320,7 +320,7 @@ class Packer {
     if (format_ == FileFormat::zstd) {
       if (options_.mode != Mode::compress)
         return codec::decompress_zstd(source, sink, executor_, *zstd_,
-                                      {.frame_coder = &*blocks_, .progress = progress, .limits = limits});
+                                      {.frame_coder = blocks_.get(), .progress = progress, .limits = limits});
       return codec::compress_zstd(source, sink, executor_, *blocks_,
                                   {.level = zstd_level(options_),
                                    .content_bytes = options_.content_size ? input.size_bytes() : std::nullopt,
@@ -339,7 +339,7 @@ class Packer {
       if (options_.mode != Mode::compress) {
         return codec::decompress_gzip(
             source, sink, executor_, *deflate_,
-            {.member_coder = &*blocks_, .progress = progress, .limits = limits, .ignore_garbage = ignore_garbage});
+            {.member_coder = blocks_.get(), .progress = progress, .limits = limits, .ignore_garbage = ignore_garbage});
       }
       return codec::compress_gzip(
           source, sink, executor_, *blocks_,
@@ -447,12 +447,12 @@ SandboxNeeds sandbox_needs(const Options& options, const std::vector<InputName>&
 // Before the first input is read, and before there are threads, which would stay outside. A GPU's driver has no
 // sandbox, so whether one is opened is settled here.
 Result<std::string> begin_sandbox(const Options& options, const std::vector<InputName>& inputs,
-                                  codec::BackendRequest& request) {
+                                  const codec::GpuWork& work, codec::BackendRequest& request) {
   std::string_view gpu_user;
   if (options.mode != Mode::list) {
     if (options.backend == "cuda")
       gpu_user = "--backend cuda";
-    else if (codec::settle_use_of_gpu(request, thread_count(options), gpu_work(options, paths_of(inputs))))
+    else if (codec::settle_use_of_gpu(request, thread_count(options), work))
       gpu_user = "--backend auto";
   }
   return ptxkit::begin_sandbox(options.sandbox, sandbox_needs(options, inputs), gpu_user);
@@ -499,9 +499,10 @@ int run(int argc, char** argv) {
   FoundFiles found = expand(options);
   for (const Error& error : found.errors) complain(error);
   const size_t all_count = found.files.size();
-  RunFiles run_files(paths_of(found.files));
+  const std::vector<std::string> all_paths = paths_of(found.files);
+  RunFiles run_files(all_paths);
   if (options.trace) {
-    if (auto usable = check_time_line(options, paths_of(found.files)); !usable) {
+    if (auto usable = check_time_line(options, all_paths); !usable) {
       complain(usable.error());
       return kUsage;
     }
@@ -520,7 +521,9 @@ int run(int argc, char** argv) {
     }
     time_line.emplace(std::move(*opened));
   }
-  codec::BackendRequest request = request_of(options, paths_of(inputs));
+  const std::vector<std::string> paths = paths_of(inputs);
+  const codec::GpuWork work = gpu_work(options, paths);
+  codec::BackendRequest request = request_of(options, paths);
   request.notice = [&](const std::string& message, bool matters) {
     if (options.verbosity >= (matters ? 1 : 2)) tell(fmt::format("ptx-pack: {}\n", printable(message)));
   };
@@ -528,11 +531,10 @@ int run(int argc, char** argv) {
     if (auto done = measure_rates(options.thread_count, request); !done) complain(done.error());
     return exit_code;
   }
-  if (options.mode != Mode::list && gpu_work(options, paths_of(inputs)).may_be_lz4 &&
-      codec::lacks_rates(request, thread_count(options))) {
+  if (options.mode != Mode::list && work.may_be_lz4 && codec::lacks_rates(request, thread_count(options))) {
     request.notice(fmt::format("using the CPU: {}", codec::kRatesAreUnknown), false);
   }
-  if (const auto missing = begin_sandbox(options, inputs, request); !missing) {
+  if (const auto missing = begin_sandbox(options, inputs, work, request); !missing) {
     complain(missing.error());
     return kFailed;
   } else if (!missing->empty() && options.verbosity >= 3) {

@@ -29,12 +29,12 @@ bool read_number(std::string_view text, size_t& number) {
 // (Packer::convert), so an input's own name serves.
 std::string shared_name(const Options& options, const std::string& input) {
   namespace fs = std::filesystem;
-  const auto output =
-      options.chooses == Chooses::named ? output_path(options, input, options.format) : Result<std::string>(input);
-  fs::path path = output.value_or(input);
-  const auto target =
-      options.chooses == Chooses::named ? target_of(path.string(), STDOUT_FILENO) : std::optional<Target>();
-  if (target && !target->descriptor) path = target->place.path();
+  fs::path path = input;
+  if (options.chooses == Chooses::named) {
+    path = output_path(options, input, options.format).value_or(input);
+    const auto target = target_of(path.string(), STDOUT_FILENO);
+    if (target && !target->descriptor) path = target->place.path();
+  }
   std::error_code error;
   const fs::path folder = fs::canonical(path.has_parent_path() ? path.parent_path() : ".", error);
   const fs::path here = fs::canonical(".", error);

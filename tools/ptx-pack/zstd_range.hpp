@@ -9,8 +9,8 @@
 
 namespace ptxkit::pack {
 
-// `input` must be a regular file of known size. False if it has no table, or frames before the range do not state
-// their sizes; then nothing has been written.
+// `input` must be a regular file of known size. Writes nothing and returns false if the file has no table, or if a
+// frame before the range does not state its size.
 Result<bool> extract_from_zstd(const InputFile& input, const ByteRange& range, format::ByteSink& sink,
                                codec::Executor& executor, codec::ZstdCoder& coder, codec::StreamLimits limits);
 
