@@ -1,6 +1,5 @@
 // Zstandard through the scheduler, on a driver whose GPU is the emulator: files of every policy have the same content,
 // frames of libzstd are decoded by kernels, what kernels refuse has libzstd's verdict, failures of the driver.
-#include <map>
 #include <string>
 #include <utility>
 #include <vector>
@@ -15,7 +14,6 @@
 #include "runtime/codec/format/byte_stream.hpp"
 #include "runtime/codec/format/zstd_frame.hpp"
 #include "runtime/codec/stream/zstd_stream.hpp"
-#include "runtime/codec/threads/ledger.hpp"
 #include "support/result.hpp"
 
 namespace ptxkit::codec {
@@ -32,14 +30,17 @@ class ScheduledZstd : public ScheduledStreams {
     if (auto done = compress_zstd(source, sink, executor_, coder, options); !done) return tl::unexpected(done.error());
     return sink.take();
   }
-  // What has been written, and the error that ended it.
-  std::pair<ByteVector, std::string> unpacked(const ByteVector& file, BlockCoder* coder,
-                                              const StreamLimits& limits = {}) {
+  Files unpacked(const ByteVector& file, BlockCoder* coder, const StreamLimits& limits = {}) {
     format::MemorySource source(file, "file");
     format::MemorySink sink;
     ZstdCoder libzstd(executor_);
     const auto done = decompress_zstd(source, sink, executor_, libzstd, {.frame_coder = coder, .limits = limits});
     return {sink.take(), done ? "" : done.error().message()};
+  }
+  auto unpack() {
+    return [this](const ByteVector& file, BlockCoder* coder, const StreamLimits& limits = {}) {
+      return unpacked(file, coder, limits);
+    };
   }
   ByteVector seekable_file() {
     CpuBlocks cpu(executor_);
@@ -65,17 +66,7 @@ TEST_F(ScheduledZstd, FilesOfEveryPolicyAreOfTheSameContent) {
   }
 }
 
-TEST_F(ScheduledZstd, FramesOfLibzstdAreDecodedOnEverySide) {
-  const ByteVector file = seekable_file();
-  for (const auto& [name, policy, uses_driver] : kWays) {
-    state_ = testing::FakeCuda{};
-    const auto of = coder(name, policy);
-    const auto [content, error] = unpacked(file, of.get());
-    EXPECT_TRUE(content == raw_) << name << error;
-    EXPECT_EQ(has_launched(), uses_driver) << name;
-    EXPECT_TRUE(notices_.empty());
-  }
-}
+TEST_F(ScheduledZstd, FramesOfLibzstdAreDecodedOnEverySide) { expect_decoded_on_every_side(seekable_file(), unpack()); }
 
 // A frame of no known size, an empty one, and one that is longer than kernels are given: libzstd decodes them.
 TEST_F(ScheduledZstd, OtherFramesAreForTheCpu) {
@@ -94,39 +85,12 @@ TEST_F(ScheduledZstd, OtherFramesAreForTheCpu) {
 TEST_F(ScheduledZstd, WhatKernelsRefuseHasTheVerdictOfLibzstd) {
   const ByteVector good = seekable_file();
   const size_t table_bytes = 17 + 2 * format::kZstdSeekEntryBytes;
-  for (const size_t at : {size_t{30}, good.size() / 2, good.size() - table_bytes - 1}) {
-    ByteVector file = good;
-    file[at] ^= 0x10;
-    const auto [expected, error] = unpacked(file, nullptr);
-    EXPECT_NE(error, "");
-    for (const char* name : {"cuda", "emulator"}) {
-      const auto of = coder(name, Policy::gpu);
-      const auto found = unpacked(file, of.get());
-      EXPECT_EQ(found.second, error) << at;
-      EXPECT_TRUE(found.first == expected) << at;
-    }
-  }
+  expect_verdicts_of_the_cpu(good, {30, good.size() / 2, good.size() - table_bytes - 1}, unpack());
 }
 
 TEST_F(ScheduledZstd, AFailureOfTheDriverChangesNoContent) {
-  inject("", 0, 0);
-  const ByteVector seekable = seekable_file();
-  ASSERT_TRUE(packed(*coder("cuda", Policy::gpu), {.level = 1}));
-  for (const auto& [function, count] : std::map(state_.calls)) {
-    for (const int code : {2, 719}) {
-      SCOPED_TRACE(function);
-      for (const Policy policy : {Policy::gpu, Policy::mixed}) {
-        inject(function, (count + 1) / 2, code);
-        const auto to_encode = coder("auto", policy);
-        const auto file = packed(*to_encode, {.level = 1});
-        EXPECT_TRUE(unpacked(file.value(), nullptr).first == raw_);
-        inject(function, 1, code);
-        const auto to_decode = coder("auto", policy);
-        EXPECT_TRUE(unpacked(seekable, to_decode.get()).first == raw_);
-        EXPECT_LE(notices_.size(), 1u);
-      }
-    }
-  }
+  expect_content_in_spite_of_failures(
+      seekable_file(), [&](BlockCoder& coder) { return packed(coder, {.level = 1}); }, unpack());
 }
 
 TEST_F(ScheduledZstd, OtherLevelsAreForTheCpu) {
@@ -140,20 +104,10 @@ TEST_F(ScheduledZstd, OtherLevelsAreForTheCpu) {
 }
 
 TEST_F(ScheduledZstd, KeepsToItsBudget) {
-  const ByteVector file = seekable_file();
-  for (const uint64_t budget : {uint64_t{6'000'000}, uint64_t{30'000'000}}) {
-    for (const Policy policy : {Policy::gpu, Policy::mixed}) {
-      scheduler::Ledger memory("memory", budget);
-      const auto of = coder("auto", policy);
-      const auto written = packed(*of, {.level = 1, .limits = {.memory = &memory}});
-      ASSERT_TRUE(written) << written.error().message();
-      EXPECT_TRUE(unpacked(*written, nullptr).first == raw_);
-      const auto [content, error] = unpacked(file, of.get(), {.memory = &memory});
-      EXPECT_TRUE(content == raw_) << error;
-      EXPECT_LE(memory.peak_bytes(), budget);
-      EXPECT_EQ(memory.reserved_bytes(), 0u);
-    }
-  }
+  const auto pack = [&](BlockCoder& coder, const StreamLimits& limits) {
+    return packed(coder, {.level = 1, .limits = limits});
+  };
+  for (const uint64_t budget : {6'000'000, 30'000'000}) expect_within(budget, seekable_file(), pack, unpack());
 }
 
 }  // namespace
