@@ -79,6 +79,9 @@ class RecordingMachine : public codec::Machine {
   Result<void> download_parts(unsigned queue, std::span<const codec::PartDown> parts) override {
     return machine_->download_parts(queue, parts);
   }
+  Result<void> upload_rows(unsigned queue, size_t region, std::span<const driver::Rows> rows) override {
+    return machine_->upload_rows(queue, region, rows);
+  }
   Result<void> download_rows(unsigned queue, size_t region, std::span<const driver::Rows> rows) override {
     return machine_->download_rows(queue, region, rows);
   }

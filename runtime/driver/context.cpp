@@ -178,11 +178,26 @@ Result<void> DeviceMemory::download(std::span<uint8_t> into, const Stream& strea
   });
 }
 
+Result<void> DeviceMemory::upload_rows(std::span<const uint8_t> from, const Rows& rows, const Stream& stream,
+                                       size_t offset_bytes) const {
+  check_rows(rows, from.size(), offset_bytes);
+  if (rows.is_empty()) return {};
+  if (rows.count == 1) {
+    return upload(from.subspan(rows.offset_bytes, rows.width_bytes), stream, offset_bytes + rows.offset_bytes);
+  }
+  CuCopy2d copy{};
+  // The const_cast is safe: the source of a copy is only read.
+  copy.from.memory_type = kHostMemoryType;
+  copy.from.host = const_cast<uint8_t*>(from.data()) + rows.offset_bytes;
+  copy.to.memory_type = kDeviceMemoryType;
+  copy.to.device = handle() + offset_bytes + rows.offset_bytes;
+  return copy_rows(copy, rows, stream);
+}
+
 Result<void> DeviceMemory::download_rows(std::span<uint8_t> into, const Rows& rows, const Stream& stream,
                                          size_t offset_bytes) const {
-  if (rows.count == 0 || rows.width_bytes == 0) return {};
-  PTXKIT_CHECK(rows.end_bytes() <= into.size() && offset_bytes + into.size() <= size_bytes_,
-               "rows stay inside both memories");
+  check_rows(rows, into.size(), offset_bytes);
+  if (rows.is_empty()) return {};
   if (rows.count == 1) {
     return download(into.subspan(rows.offset_bytes, rows.width_bytes), stream, offset_bytes + rows.offset_bytes);
   }
@@ -191,6 +206,15 @@ Result<void> DeviceMemory::download_rows(std::span<uint8_t> into, const Rows& ro
   copy.from.device = handle() + offset_bytes + rows.offset_bytes;
   copy.to.memory_type = kHostMemoryType;
   copy.to.host = into.data() + rows.offset_bytes;
+  return copy_rows(copy, rows, stream);
+}
+
+void DeviceMemory::check_rows(const Rows& rows, size_t host_bytes, size_t offset_bytes) const {
+  PTXKIT_CHECK(rows.is_empty() || (rows.end_bytes() <= host_bytes && offset_bytes + host_bytes <= size_bytes_),
+               "rows stay inside both memories");
+}
+
+Result<void> DeviceMemory::copy_rows(CuCopy2d copy, const Rows& rows, const Stream& stream) const {
   copy.from.pitch_bytes = copy.to.pitch_bytes = rows.pitch_bytes;
   copy.width_bytes = rows.width_bytes;
   copy.height = rows.count;

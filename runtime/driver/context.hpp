@@ -123,6 +123,7 @@ class Event : public Owner<CuEvent, &Api::event_destroy> {
 // `count` rows of `width_bytes`, whose starts are `pitch_bytes` apart.
 struct Rows {
   size_t offset_bytes, pitch_bytes, width_bytes, count;
+  bool is_empty() const { return count == 0 || width_bytes == 0; }
   size_t end_bytes() const { return offset_bytes + (count - 1) * pitch_bytes + width_bytes; }
 };
 
@@ -139,7 +140,10 @@ class DeviceMemory : public Owner<CuDevicePointer, &Api::mem_free> {
   // completed the copy.
   Result<void> upload(std::span<const uint8_t> from, const Stream& stream, size_t offset_bytes = 0) const;
   Result<void> download(std::span<uint8_t> into, const Stream& stream, size_t offset_bytes = 0) const;
-  // Copies rows, counted from offset_bytes, each to its own place in `into`. With no rows the driver is not called.
+  // Copy rows, counted from offset_bytes, each between its own places on both sides. With no rows the driver is not
+  // called.
+  Result<void> upload_rows(std::span<const uint8_t> from, const Rows& rows, const Stream& stream,
+                           size_t offset_bytes = 0) const;
   Result<void> download_rows(std::span<uint8_t> into, const Rows& rows, const Stream& stream,
                              size_t offset_bytes = 0) const;
   Result<void> fill(uint8_t value, const Stream& stream) const { return fill(value, stream, 0, size_bytes_); }
@@ -150,6 +154,8 @@ class DeviceMemory : public Owner<CuDevicePointer, &Api::mem_free> {
  private:
   DeviceMemory(ContextPointer context, CuDevicePointer pointer, size_t size_bytes)
       : Owner(std::move(context), pointer), size_bytes_(size_bytes) {}
+  void check_rows(const Rows& rows, size_t host_bytes, size_t offset_bytes) const;
+  Result<void> copy_rows(CuCopy2d copy, const Rows& rows, const Stream& stream) const;
   size_t size_bytes_;
 };
 

@@ -376,8 +376,12 @@ int cuMemcpy2DAsync_v2(const ptxkit::driver::CuCopy2d* copy, void*) {
   const Locked held = gpu();
   bool worked = held->dead_with == 0;
   for (size_t row = 0; worked && row < copy->height; ++row) {
-    auto* const to = static_cast<std::byte*>(copy->to.host) + row * copy->to.pitch_bytes;
-    worked = held->device.read(copy->from.device + row * copy->from.pitch_bytes, {to, copy->width_bytes}).has_value();
+    const auto host_row = [&](const ptxkit::driver::CuCopy2dSide& side) {
+      return std::span(static_cast<std::byte*>(side.host) + row * side.pitch_bytes, copy->width_bytes);
+    };
+    worked = copy->from.host != nullptr
+                 ? held->device.write(copy->to.device + row * copy->to.pitch_bytes, host_row(copy->from)).has_value()
+                 : held->device.read(copy->from.device + row * copy->from.pitch_bytes, host_row(copy->to)).has_value();
   }
   return done(worked);
 }

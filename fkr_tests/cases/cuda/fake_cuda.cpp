@@ -342,6 +342,7 @@ int cuMemcpyHtoDAsync_v2(uint64_t to, const void* from, size_t bytes, void* stre
   ENTER();
   NOT_WHILE_CAPTURING(stream);
   if (!inside(device_memory, to, bytes)) return 1;
+  fake_cuda_state()->uploaded_bytes += bytes;
   fake_cuda_state()->streams_of[__func__].insert(stream);
   stream_of(stream)->work.push_back([=] { return std::memcpy(reinterpret_cast<void*>(to), from, bytes), 0; });
   return 0;
@@ -366,14 +367,20 @@ int cuMemcpy2DAsync_v2(const ptxkit::driver::CuCopy2d* copy, void* stream) {
   ENTER();
   NOT_WHILE_CAPTURING(stream);
   const auto [from, to, width, height] = *copy;
-  if (from.memory_type != 2 || to.memory_type != 1 || from.pitch_bytes < width || to.pitch_bytes < width) return 1;
-  if (!inside(device_memory, from.device, (height - 1) * from.pitch_bytes + width)) return 1;
-  fake_cuda_state()->downloaded_bytes += width * height;
-  fake_cuda_state()->streams_of[__func__].insert(stream);
+  constexpr int kHost = 1, kDevice = 2;
+  const bool goes_up = from.memory_type == kHost;
+  if (from.memory_type != (goes_up ? kHost : kDevice) || to.memory_type != (goes_up ? kDevice : kHost)) return 1;
+  if (from.pitch_bytes < width || to.pitch_bytes < width) return 1;
+  const auto& device = goes_up ? to : from;
+  if (!inside(device_memory, device.device, (height - 1) * device.pitch_bytes + width)) return 1;
+  (goes_up ? fake_cuda_state()->uploaded_bytes : fake_cuda_state()->downloaded_bytes) += width * height;
+  fake_cuda_state()->streams_of[goes_up ? "cuMemcpy2DAsync_v2, up" : "cuMemcpy2DAsync_v2, down"].insert(stream);
   stream_of(stream)->work.push_back([=] {
+    const auto begin_of = [](const auto& side) {
+      return side.memory_type == kHost ? static_cast<char*>(side.host) : reinterpret_cast<char*>(side.device);
+    };
     for (size_t row = 0; row < height; ++row) {
-      std::memcpy(static_cast<char*>(to.host) + row * to.pitch_bytes,
-                  reinterpret_cast<char*>(from.device) + row * from.pitch_bytes, width);
+      std::memcpy(begin_of(to) + row * to.pitch_bytes, begin_of(from) + row * from.pitch_bytes, width);
     }
     return 0;
   });

@@ -23,7 +23,7 @@ struct FakeCuda {
   std::map<int, std::map<std::string, int>> calls_of;  // by device: calls with a context
   std::map<std::string, std::set<void*>> streams_of;   // by kind of work: the streams that it was put on
   std::set<std::thread::id> freeing_threads;           // threads that freed device and page-locked memory
-  size_t downloaded_bytes = 0;
+  size_t uploaded_bytes = 0, downloaded_bytes = 0;
   long device_bytes = 0, pinned_bytes = 0;  // currently allocated
   long peak_device_bytes = 0;
   size_t free_bytes = size_t{1} << 30;  // the answer of cuMemGetInfo

@@ -184,6 +184,15 @@ class CudaMachine final : public Machine {
       return {};
     });
   }
+  Result<void> upload_rows(unsigned queue, size_t region, std::span<const driver::Rows> rows) override {
+    return in_order(queues_[queue], up_, CallKind::copy_up, [&](Queue& at) -> Result<void> {
+      for (const driver::Rows& some : rows) {
+        auto put = at.device->upload_rows(host(queue, region), some, up_, at.placed[region].offset_bytes);
+        if (!put) return put;
+      }
+      return {};
+    });
+  }
   Result<void> download_rows(unsigned queue, size_t region, std::span<const driver::Rows> rows) override {
     return in_order(queues_[queue], down_, CallKind::copy_down, [&](Queue& at) -> Result<void> {
       for (const driver::Rows& some : rows) {

@@ -113,16 +113,14 @@ class EmulatorMachine final : public Machine {
     }
     return {};
   }
+  Result<void> upload_rows(unsigned, size_t region, std::span<const driver::Rows> rows) override {
+    return for_each_row(region, rows,
+                        [&](uint64_t address, MutableBytes row) { return device_.write(address, std::as_bytes(row)); });
+  }
   Result<void> download_rows(unsigned, size_t region, std::span<const driver::Rows> rows) override {
-    const auto& [address, size_bytes, staging, host] = placed_[region];
-    for (const driver::Rows& some : rows) {
-      for (size_t i = 0; i < some.count; ++i) {
-        const size_t begin = some.offset_bytes + i * some.pitch_bytes;
-        const auto row = std::as_writable_bytes(host.subspan(begin, some.width_bytes));
-        if (auto copied = device_.read(address + begin, row); !copied) return copied;
-      }
-    }
-    return {};
+    return for_each_row(region, rows, [&](uint64_t address, MutableBytes row) {
+      return device_.read(address, std::as_writable_bytes(row));
+    });
   }
 
   Result<void> launch(unsigned, std::string_view kernel, uint32_t grid_blocks, uint32_t block_threads,
@@ -167,6 +165,20 @@ class EmulatorMachine final : public Machine {
     std::vector<uint8_t> staging = {};
     MutableBytes host = {};
   };
+
+  // copy(address, host side) for each row.
+  template <class Copy>
+  Result<void> for_each_row(size_t region, std::span<const driver::Rows> rows, Copy copy) {
+    const Placed& placed = placed_[region];
+    for (const driver::Rows& some : rows) {
+      for (size_t i = 0; i < some.count; ++i) {
+        const size_t begin = some.offset_bytes + i * some.pitch_bytes;
+        if (auto copied = copy(placed.address + begin, placed.host.subspan(begin, some.width_bytes)); !copied)
+          return copied;
+      }
+    }
+    return {};
+  }
 
   FindImage find_image_;
   emulator::LaunchOptions options_;

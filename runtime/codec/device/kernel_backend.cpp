@@ -97,10 +97,11 @@ constexpr size_t kRunBytes = 64u << 10;
 
 // Spans of which each begins at or after the end of the one before it.
 struct Extent {
-  uint8_t* first = nullptr;  // null: the spans are not in this order
-  size_t size_bytes = 0;     // to the end of the last span
-  size_t used_bytes = 0;     // of the spans
-  size_t runs = 0;           // of adjacent spans
+  uint8_t* first = nullptr;             // null: the spans are not in this order
+  size_t size_bytes = 0;                // to the end of the last span
+  size_t used_bytes = 0;                // of the spans
+  size_t runs = 0;                      // of adjacent spans
+  std::vector<driver::Rows> rows = {};  // by which the spans are copied
 };
 // `span_of` gives the span of an item.
 template <class Item, class SpanOf>
@@ -129,24 +130,36 @@ std::vector<driver::Rows> rows_of_outputs(std::span<const DecompressItem> items,
   return runs;
 }
 
-// Groups rows into runs that hold the first widths[i] bytes of each row i. A row joins the previous run if the unneeded
-// bytes cost less than another run. No run reaches beyond `end_bytes`.
-std::vector<driver::Rows> rows_of_widths(std::span<const uint32_t> widths, size_t pitch_bytes, size_t end_bytes) {
+struct Place {
+  size_t offset_bytes, size_bytes;
+};
+
+// Groups places, which are in order, into runs of rows that hold them. A place joins the previous run if it lies at the
+// run's pitch and the unneeded bytes cost less than another run. No run reaches beyond `end_bytes`.
+std::vector<driver::Rows> rows_of_places(std::span<const Place> places, size_t end_bytes) {
   std::vector<driver::Rows> runs;
-  for (size_t i = 0; i < widths.size(); ++i) {
+  for (const auto& [offset, size] : places) {
     if (!runs.empty()) {
       driver::Rows& run = runs.back();
-      const size_t width = std::max<size_t>(run.width_bytes, widths[i]);
-      const size_t needless = (width - run.width_bytes) * run.count + (width - widths[i]);
-      if (needless <= kRunBytes && i * pitch_bytes + width <= end_bytes) {
-        run.width_bytes = width;
-        ++run.count;
+      const size_t pitch = run.count == 1 ? offset - run.offset_bytes : run.pitch_bytes;
+      const size_t width = std::max(run.width_bytes, size);
+      const size_t needless = (width - run.width_bytes) * run.count + (width - size);
+      if (offset == run.offset_bytes + run.count * pitch && width <= pitch && needless <= kRunBytes &&
+          offset + width <= end_bytes) {
+        run = {run.offset_bytes, pitch, width, run.count + 1};
         continue;
       }
     }
-    runs.push_back({i * pitch_bytes, pitch_bytes, widths[i], 1});
+    runs.push_back({offset, size, size, 1});
   }
   return runs;
+}
+
+// What copying runs costs, in bytes of one copy.
+size_t cost_bytes(std::span<const driver::Rows> runs) {
+  size_t cost = 0;
+  for (const driver::Rows& run : runs) cost += run.width_bytes * run.count + kRunBytes;
+  return cost;
 }
 
 class KernelBackend final : public Backend {
@@ -361,7 +374,7 @@ class KernelBackend final : public Backend {
     const auto sizes = array<uint32_t>(machine_->host(queue, kPackedSizes));
     const MutableBytes flags = machine_->host(queue, kFlags);
     const size_t end_bytes = (slice.size() - 1) * stride + slice.back()->raw.size();
-    std::vector<uint32_t> widths(slice.size());
+    std::vector<Place> used(slice.size());
     for (size_t i = 0; i < slice.size(); ++i) {
       Chunk& chunk = *slice[i];
       const size_t raw_bytes = chunk.raw.size();
@@ -376,9 +389,9 @@ class KernelBackend final : public Backend {
       }
       chunk.flag = static_cast<ChunkFlag>(flags[i]);
       chunk.compressed_bytes = sizes[i];
-      widths[i] = chunk.flag == ChunkFlag::compressed ? sizes[i] : 0;
+      used[i] = {i * stride, chunk.flag == ChunkFlag::compressed ? sizes[i] : 0};
     }
-    return machine_->download_rows(queue, kPacked, rows_of_widths(widths, stride, end_bytes));
+    return machine_->download_rows(queue, kPacked, rows_of_places(used, end_bytes));
   }
 
   Result<void> collect_compression(unsigned queue, std::span<Chunk*> slice, size_t stride, bool is_in_place) {
@@ -393,24 +406,34 @@ class KernelBackend final : public Backend {
     return {};
   }
 
-  // The blocks where they lie, if they can be copied up from there in one copy that takes no longer than the copy of
-  // the output down.
+  // The blocks where they lie, if they can be copied up from there in no more time than the copy of the output down
+  // takes, and with as little device memory.
   Extent blocks_in_place(std::span<const DecompressItem> slice, size_t output_bytes) const {
     // The const_cast is safe: an input region is only read.
-    const Extent blocks = extent_of(slice, [](const DecompressItem& item) {
+    Extent blocks = extent_of(slice, [](const DecompressItem& item) {
       return MutableBytes(const_cast<uint8_t*>(item.block.data()), item.block.size());
     });
     const size_t limit_bytes = std::max(output_bytes, blocks.used_bytes + blocks.used_bytes / 8);
-    return blocks.size_bytes <= limit_bytes && machine_->is_page_locked({blocks.first, blocks.size_bytes}) ? blocks
-                                                                                                           : Extent{};
+    if (blocks.first == nullptr || blocks.size_bytes > 2 * limit_bytes ||
+        !machine_->is_page_locked({blocks.first, blocks.size_bytes}))
+      return {};
+    std::vector<driver::Rows> whole{{0, blocks.size_bytes, blocks.size_bytes, 1}};
+    std::vector<Place> places;
+    for (const DecompressItem& item : slice) {
+      places.push_back({static_cast<size_t>(item.block.data() - blocks.first), item.block.size()});
+    }
+    blocks.rows = rows_of_places(places, blocks.size_bytes);
+    if (cost_bytes(whole) <= cost_bytes(blocks.rows)) blocks.rows = std::move(whole);
+    return cost_bytes(blocks.rows) <= limit_bytes + kRunBytes ? blocks : Extent{};
   }
   // The outputs where they lie, if the copies of their runs take less time than one into staging memory and out of it.
   Extent outputs_in_place(std::span<const DecompressItem> slice) const {
-    const Extent outputs = extent_of(slice, [](const DecompressItem& item) { return item.output; });
-    return outputs.first != nullptr && (outputs.runs - 1) * kRunBytes <= outputs.used_bytes &&
-                   machine_->is_page_locked({outputs.first, outputs.size_bytes})
-               ? outputs
-               : Extent{};
+    Extent outputs = extent_of(slice, [](const DecompressItem& item) { return item.output; });
+    if (outputs.first == nullptr || (outputs.runs - 1) * kRunBytes > outputs.used_bytes ||
+        !machine_->is_page_locked({outputs.first, outputs.size_bytes}))
+      return {};
+    outputs.rows = rows_of_outputs(slice, outputs.first);
+    return outputs;
   }
 
   Result<SliceWindow::Steps> submit_decompression(unsigned queue, std::span<DecompressItem> slice) {
@@ -433,7 +456,7 @@ class KernelBackend final : public Backend {
         kernels::kLz4Decompress, size, kernels::kLz4DecompressShape.block_threads,
         {kBlocks, kBlockOffsets, kBlockSizes, kOutput, kOutputOffsets, kCapacities, kOutputSizes, kStatuses});
     call.grid_blocks = kernels::kLz4DecompressShape.grid_blocks(static_cast<uint32_t>(count));
-    call.uploads = {kBlocks, kBlockOffsets, kBlockSizes, kOutputOffsets, kCapacities};
+    call.uploads = {kBlockOffsets, kBlockSizes, kOutputOffsets, kCapacities};
     call.downloads = {kOutputSizes, kStatuses};
     if (auto arranged =
             arrange(queue, kDecompressRegions, call, {{kBlocks, blocks_at.first}, {kOutput, outputs_at.first}});
@@ -461,16 +484,14 @@ class KernelBackend final : public Backend {
           std::memcpy(blocks.data() + block_offsets[i], slice[i].block.data(), slice[i].block.size());
       });
     }
-    auto done = codec::run(*machine_, queue, {&call, 1});
-    if (done) {
-      done = machine_->download_rows(queue, kOutput,
-                                     outputs_at.first != nullptr
-                                         ? rows_of_outputs(slice, outputs_at.first)
-                                         : std::vector<driver::Rows>{{0, output_bytes, output_bytes, 1}});
-    }
+    if (blocks_at.first == nullptr) blocks_at.rows = {{0, block_bytes, block_bytes, 1}};
+    if (outputs_at.first == nullptr) outputs_at.rows = {{0, output_bytes, output_bytes, 1}};
+    auto done = machine_->upload_rows(queue, kBlocks, blocks_at.rows);
+    if (done) done = codec::run(*machine_, queue, {&call, 1});
+    if (done) done = machine_->download_rows(queue, kOutput, outputs_at.rows);
     if (!done) return tl::unexpected(done.error());
-    return SliceWindow::Steps{{},
-                              [=, this] { return collect_decompression(queue, slice, outputs_at.first != nullptr); }};
+    const bool is_in_place = outputs_at.first != nullptr;
+    return SliceWindow::Steps{{}, [=, this] { return collect_decompression(queue, slice, is_in_place); }};
   }
 
   Result<void> collect_decompression(unsigned queue, std::span<DecompressItem> slice, bool is_in_place) {

@@ -79,7 +79,8 @@ class Machine {
   virtual Result<void> download_parts(unsigned queue, std::span<const PartDown> parts) = 0;
   // Fills the region with zeros.
   virtual Result<void> clear(unsigned queue, size_t region) = 0;
-  // Copies only these rows of the region down.
+  // Copy only these rows of the region.
+  virtual Result<void> upload_rows(unsigned queue, size_t region, std::span<const driver::Rows> rows) = 0;
   virtual Result<void> download_rows(unsigned queue, size_t region, std::span<const driver::Rows> rows) = 0;
   virtual Result<void> launch(unsigned queue, std::string_view kernel, uint32_t grid_blocks, uint32_t block_threads,
                               std::span<const driver::LaunchArgument> arguments) = 0;

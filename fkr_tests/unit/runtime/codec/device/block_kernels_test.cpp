@@ -101,6 +101,9 @@ class TwoQueues final : public Machine {
   Result<void> download_parts(unsigned queue, std::span<const PartDown> parts) override {
     return called("down", queue).and_then([&] { return queues_[queue]->download_parts(0, parts); });
   }
+  Result<void> upload_rows(unsigned queue, size_t region, std::span<const driver::Rows> rows) override {
+    return called("up", queue).and_then([&] { return queues_[queue]->upload_rows(0, region, rows); });
+  }
   Result<void> download_rows(unsigned queue, size_t region, std::span<const driver::Rows> rows) override {
     return called("down", queue).and_then([&] { return queues_[queue]->download_rows(0, region, rows); });
   }

@@ -1,6 +1,8 @@
 // Runs the kernels' PTX through the batch API: the emulator backend writes the same bytes as the cpu backend's
 // reproducible encoder, and a fault in a kernel becomes an error that tells what happened and where.
+#include <algorithm>
 #include <memory>
+#include <span>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -54,6 +56,29 @@ TEST_F(EmulatorBackend, GivesTheBytesOfTheCpu) {
       EXPECT_EQ(testing::decompress_frame(*backend, *frame).value(), raw) << size;
     }
   }
+}
+
+// The bytes between the blocks are not copied up: the kernel must not read them.
+TEST_F(EmulatorBackend, BlocksInSlotsAreDecodedFromThere) {
+  constexpr size_t kItem = 20'000, kSlot = 20'100, kItems = 6;
+  const auto backend = emulator();
+  HostMemory slots = backend->host_memory(kItems * kSlot).value(), room = backend->host_memory(kItems * kItem).value();
+  const ByteVector raw = testing::matchable_bytes(kItems * kItem, 3);
+  std::vector<CompressItem> there(kItems);
+  for (size_t i = 0; i < kItems; ++i) {
+    there[i].raw = std::span(raw).subspan(i * kItem, kItem);
+    there[i].output = slots.bytes().subspan(i * kSlot, kItem);
+  }
+  ASSERT_TRUE(cpu_->compress(there, Encoder::reproducible));
+  std::vector<DecompressItem> back(kItems);
+  for (size_t i = 0; i < kItems; ++i) {
+    ASSERT_LT(there[i].compressed_bytes, kItem * 3 / 4);
+    back[i].block = there[i].output.first(there[i].compressed_bytes);
+    back[i].output = room.bytes().subspan(i * kItem, kItem);
+  }
+  const auto done = backend->decompress(back);
+  ASSERT_TRUE(done.has_value()) << done.error().message();
+  EXPECT_TRUE(std::ranges::equal(room.bytes(), raw));
 }
 
 TEST_F(EmulatorBackend, TheFirst256KiBOfEveryCorpusFile) {

@@ -134,7 +134,7 @@ TEST_F(KernelBackend, SteadyStateTouchesNothingButItsStreams) {
   const auto& up = state_.streams_of["cuMemcpyHtoDAsync_v2"];
   const auto& kernels = state_.streams_of["cuLaunchKernel"];
   std::set<void*> down = state_.streams_of["cuMemcpyDtoHAsync_v2"];
-  down.merge(state_.streams_of["cuMemcpy2DAsync_v2"]);
+  down.merge(state_.streams_of["cuMemcpy2DAsync_v2, down"]);
   for (void* const stream : kernels) down.erase(stream);
   EXPECT_EQ(up.size(), 1u);
   EXPECT_EQ(down.size(), 1u);
@@ -304,6 +304,35 @@ TEST_F(Batches, BlocksAndOutputsWithGapsAreCopiedFromAndToWhereTheyLie) {
   HostMemory locked = cuda_->host_memory(kChunks * kChunk).value();
   EXPECT_LT(decompress(locked, 6), 10'000);  // offsets, sizes and statuses
   EXPECT_GE(decompress(pageable_memory(kChunks * kChunk), 6), long{3 * kChunk});
+}
+
+// Blocks at the places where a compression with room for the worst case leaves them.
+TEST_F(Batches, BlocksInSlotsAreCopiedUpAsFarAsTheyAreUsed) {
+  constexpr size_t kSlot = kChunk + kChunk / 255 + 16;
+  Batch packed = page_locked_batch(4);
+  ASSERT_TRUE(cuda_->compress(packed.items, Encoder::reproducible));
+  HostMemory slots = cuda_->host_memory(kChunks * kSlot).value(), room = cuda_->host_memory(kChunks * kChunk).value();
+  std::vector<DecompressItem> items;
+  size_t used = 0;
+  for (size_t i = 0; i < kChunks; ++i) {
+    const CompressItem& from = packed.items[i];
+    std::copy_n(from.output.begin(), from.compressed_bytes, slots.bytes().begin() + i * kSlot);
+    if (i == 5) continue;
+    DecompressItem& item = items.emplace_back();
+    item.block = slots.bytes().subspan(i * kSlot, from.compressed_bytes);
+    item.output = room.bytes().subspan(i * kChunk, kChunk);
+    used += from.compressed_bytes;
+  }
+  const long pinned_before = state_.pinned_bytes;
+  const size_t uploaded_before = state_.uploaded_bytes;
+  EXPECT_TRUE(cuda_->decompress(items));
+  for (const DecompressItem& item : items) {
+    const size_t at = static_cast<size_t>(item.output.data() - room.bytes().data());
+    EXPECT_TRUE(std::equal(item.output.begin(), item.output.end(), packed.raw.bytes().begin() + at)) << at / kChunk;
+  }
+  EXPECT_LT(state_.pinned_bytes - pinned_before, 10'000);  // offsets, sizes and statuses
+  EXPECT_LT(state_.uploaded_bytes - uploaded_before, used + used / 4);
+  EXPECT_LT(state_.uploaded_bytes - uploaded_before, kChunks * kChunk * 3 / 4);
 }
 
 TEST_F(Batches, OutputIsCopiedDownAsFarAsItIsUsed) {
