@@ -133,10 +133,9 @@ Answer<ptxkit_codec_info> info_of(ptxkit_codec codec) {
     info.default_level = is_zstd ? codec::default_zstd_level() : codec::kUsualDeflateLevel;
     info.default_block_bytes = is_zstd ? format::kZstdBlockBytes : format::kBgzfRawBytes;
     info.largest_host_item = uint64_t{1} << 40;
-    if (codec == PTXKIT_CODEC_ZSTD) {
-      info.operations |= PTXKIT_CAN_DEVICE_DECOMPRESS;
-      info.largest_device_item = kernels::kZstdMaxItemBytes;
-    }
+    info.operations |= PTXKIT_CAN_DEVICE_BATCH | PTXKIT_CAN_DEVICE_DECOMPRESS;
+    info.largest_device_item = is_zstd ? kernels::kZstdMaxItemBytes : kernels::kMaxChunkBytes;
+    info.input_alignment = kernels::kStrideUnitBytes;
     return info;
   }
   return refuse(PTXKIT_INVALID_VALUE, "there is no codec " + std::to_string(codec),

@@ -1,5 +1,6 @@
 // Batches in device memory.
 #include <algorithm>
+#include <optional>
 #include <string>
 #include <utility>
 
@@ -39,6 +40,7 @@ Answer<> create(int32_t ordinal, const char* cuda_library, ptxkit_device** devic
 struct Request {
   library::Framing framing;
   library::Coding coding;
+  bool is_fast;  // of level 1
 };
 
 Answer<library::Framing> framing_of(const ptxkit_batch_options& options) {
@@ -58,8 +60,25 @@ Answer<library::Framing> framing_of(const ptxkit_batch_options& options) {
   }
 }
 
-// `operation`: the bit of ptxkit_codec_info.operations that the codec needs.
-Answer<Request> read_request(const ptxkit_batch_options* options, uint32_t operation) {
+// What libraries of others code in host memory.
+std::optional<library::Coding> standard_coding_of(ptxkit_codec codec) {
+  switch (codec) {
+    case PTXKIT_CODEC_ZSTD:
+      return library::Coding::zstd;
+    case PTXKIT_CODEC_GZIP:
+      return library::Coding::gzip;
+    case PTXKIT_CODEC_ZLIB:
+      return library::Coding::zlib;
+    case PTXKIT_CODEC_DEFLATE:
+      return library::Coding::deflate;
+    default:
+      return std::nullopt;
+  }
+}
+
+enum class Direction : uint8_t { compress, decompress };
+
+Answer<Request> read_request(const ptxkit_batch_options* options, Direction direction) {
   const ptxkit_batch_options defaults = PTXKIT_BATCH_OPTIONS_DEFAULTS;
   const auto read = read_options(options, defaults, &ptxkit_batch_options::reserved);
   if (!read) return tl::unexpected(read.error());
@@ -67,10 +86,13 @@ Answer<Request> read_request(const ptxkit_batch_options* options, uint32_t opera
   if (!info) return tl::unexpected(info.error());
   const auto coding = coding_of(read->codec, read->level);
   if (!coding) return tl::unexpected(coding.error());
-  if ((info->operations & operation) == 0) {
-    const bool is_decoded = (info->operations & PTXKIT_CAN_DEVICE_DECOMPRESS) != 0;
-    return refuse(PTXKIT_UNSUPPORTED, is_decoded ? fmt::format("{} is only decompressed in device memory", info->name)
-                                                 : fmt::format("{} has no batches in device memory", info->name));
+  if ((info->operations & PTXKIT_CAN_DEVICE_BATCH) == 0)
+    return refuse(PTXKIT_UNSUPPORTED, fmt::format("{} has no batches in device memory", info->name));
+  const auto standard = standard_coding_of(read->codec);
+  if (standard && direction == Direction::compress && (read->level < 0 || read->level > 2)) {
+    return refuse(PTXKIT_UNSUPPORTED,
+                  fmt::format("{} has levels 1 and 2 in device memory, found {}", info->name, read->level),
+                  "0 is level 2 there");
   }
   if (coding->is_high) return refuse(PTXKIT_UNSUPPORTED, "batches in device memory have level 1 alone");
   if ((read->flags & ~uint32_t{PTXKIT_REPRODUCIBLE}) != 0)
@@ -83,15 +105,15 @@ Answer<Request> read_request(const ptxkit_batch_options* options, uint32_t opera
     return refuse(PTXKIT_UNSUPPORTED, fmt::format("{} has no framing {}", info->name, read->framing),
                   "take PTXKIT_FRAMING_RAW");
   }
-  if (read->codec == PTXKIT_CODEC_ZSTD) {
-    if (*framing != library::Framing::frame) {
+  if (standard) {
+    if ((info->framings >> read->framing & 1) == 0) {
       return refuse(PTXKIT_UNSUPPORTED, fmt::format("{} has no framing {}", info->name, read->framing),
-                    "take PTXKIT_FRAMING_FRAME");
+                    *standard == library::Coding::deflate ? "take PTXKIT_FRAMING_RAW" : "take PTXKIT_FRAMING_FRAME");
     }
-    return Request{*framing, library::Coding::zstd};
+    return Request{*framing, *standard, read->level == 1};
   }
   return Request{*framing,
-                 *elements ? static_cast<library::Coding>(codec::layout_of(**elements)) : library::Coding::lz4};
+                 *elements ? static_cast<library::Coding>(codec::layout_of(**elements)) : library::Coding::lz4, false};
 }
 
 Answer<> query(const ptxkit_batch_options* options, size_t max_input_bytes, size_t count,
@@ -101,7 +123,7 @@ Answer<> query(const ptxkit_batch_options* options, size_t max_input_bytes, size
     return refuse(PTXKIT_INVALID_VALUE, fmt::format("requirements: struct_bytes is {}, expected {}",
                                                     requirements->struct_bytes, sizeof *requirements));
   }
-  const auto request = read_request(options, PTXKIT_CAN_DEVICE_DECOMPRESS);
+  const auto request = read_request(options, Direction::decompress);
   if (!request) return tl::unexpected(request.error());
   const auto needs = library::DeviceBatches::requirements(max_input_bytes, count, request->framing, request->coding);
   if (!needs) return refuse(PTXKIT_ITEM_TOO_LARGE, needs.error());
@@ -138,7 +160,7 @@ ptxkit_status ptxkit_device_compress(ptxkit_device* device, const void* const* i
                                      ptxkit_status* statuses, void* stream) {
   return c_api::call(__func__, [&]() -> c_api::Answer<> {
     if (auto given = c_api::require(device, "device"); !given) return given;
-    const auto request = c_api::read_request(options, PTXKIT_CAN_DEVICE_BATCH);
+    const auto request = c_api::read_request(options, c_api::Direction::compress);
     if (!request) return tl::unexpected(request.error());
     library::BatchCompression batch;
     batch.inputs = c_api::address(inputs);
@@ -152,6 +174,7 @@ ptxkit_status ptxkit_device_compress(ptxkit_device* device, const void* const* i
     batch.statuses = c_api::address(statuses);
     batch.framing = request->framing;
     batch.coding = request->coding;
+    batch.is_fast = request->is_fast;
     batch.is_reproducible = options != nullptr && (options->flags & PTXKIT_REPRODUCIBLE) != 0;
     if (const auto done = device->batches.compress(batch, stream); !done)
       return c_api::refuse(PTXKIT_INVALID_VALUE, done.error());
@@ -165,7 +188,7 @@ ptxkit_status ptxkit_device_decompress(ptxkit_device* device, const void* const*
                                        ptxkit_status* statuses, void* stream) {
   return c_api::call(__func__, [&]() -> c_api::Answer<> {
     if (auto given = c_api::require(device, "device"); !given) return given;
-    const auto request = c_api::read_request(options, PTXKIT_CAN_DEVICE_DECOMPRESS);
+    const auto request = c_api::read_request(options, c_api::Direction::decompress);
     if (!request) return tl::unexpected(request.error());
     library::BatchDecompression batch;
     batch.inputs = c_api::address(inputs);
@@ -191,11 +214,11 @@ ptxkit_status ptxkit_device_decompressed_sizes(ptxkit_device* device, const void
                                                void* stream) {
   return c_api::call(__func__, [&]() -> c_api::Answer<> {
     if (auto given = c_api::require(device, "device"); !given) return given;
-    const auto request = c_api::read_request(options, PTXKIT_CAN_DEVICE_BATCH);
+    const auto request = c_api::read_request(options, c_api::Direction::decompress);
     if (!request) return tl::unexpected(request.error());
     if (request->coding != library::Coding::lz4) {
-      return c_api::refuse(PTXKIT_UNSUPPORTED, "rans has no call for raw sizes in device memory",
-                           "an item has its raw size as a u64 at byte 8");
+      return c_api::refuse(PTXKIT_UNSUPPORTED, "only lz4 has a call for raw sizes in device memory",
+                           "an item of rans has its raw size as a u64 at byte 8, most frames in their header");
     }
     library::BatchSizes batch;
     batch.inputs = c_api::address(inputs);

@@ -301,6 +301,12 @@ PTXKIT_API ptxkit_status ptxkit_device_query(const ptxkit_batch_options* options
 // Items of PTXKIT_CODEC_RANS have framing raw. Their addresses and those of their outputs are multiples of 16,
 // otherwise the item's status is PTXKIT_MISALIGNED; that holds for ptxkit_device_decompress(), too. The bytes are those of a batch
 // in host memory.
+//
+// Items of PTXKIT_CODEC_ZSTD, _GZIP and _ZLIB have framing frame, of PTXKIT_CODEC_DEFLATE framing raw; zstd, gzip and
+// every other reader take them. Level 1 is fast, level 2, which is also level 0, smaller; there are no others. The bytes
+// are not those of libzstd and libdeflate, which code in host memory. An item has at most 2^28 bytes, of gzip, zlib and
+// deflate 65536; of larger ones ptxkit_device_requirements.output_bytes is 0. Items are encoded in rounds of as many as
+// `temp` holds; ptxkit_device_requirements.temp_bytes is that of up to 4096 blocks of 64 KiB.
 PTXKIT_API ptxkit_status ptxkit_device_compress(ptxkit_device* device, const void* const* inputs,
                                                 const size_t* input_bytes, size_t max_input_bytes, size_t count,
                                                 void* temp, size_t temp_bytes, void* const* outputs,
@@ -314,6 +320,9 @@ PTXKIT_API ptxkit_status ptxkit_device_compress(ptxkit_device* device, const voi
 // 2^28 raw bytes they are PTXKIT_ITEM_TOO_LARGE. ptxkit_device_query() says how much `temp` they need, 3 2/3 bytes for
 // each raw byte; an item of more raw bytes than `temp` suffices for is PTXKIT_ITEM_TOO_LARGE. Checksums are verified.
 // PTXKIT_UNSUPPORTED: a frame that needs a dictionary, or a window above 2^32 bytes.
+//
+// Items of PTXKIT_CODEC_GZIP, _ZLIB and _DEFLATE are those of any encoder, of at most 2^28 bytes, and need no `temp`.
+// A gzip item may have several members. Checksums are verified.
 //
 // Framings raw and numcodecs need no `temp`. Of framings frame and hdf5 all blocks of an item are decoded at the same
 // time, if there are at most as many as fit `temp`: decompress_temp_bytes suffices for items of
@@ -329,7 +338,8 @@ PTXKIT_API ptxkit_status ptxkit_device_decompress(ptxkit_device* device, const v
 // The raw sizes of compressed items: output_bytes[i] becomes what ptxkit_device_decompress() makes of item i, given the
 // room, or 0 where statuses[i] is not PTXKIT_OK. From the headers where the framing has a size, which is a claim of the
 // item, or PTXKIT_UNSUPPORTED for a frame that has none; a raw block is followed through its sequences, without writing.
-// The call is PTXKIT_UNSUPPORTED for PTXKIT_CODEC_RANS, whose items have their raw size as a u64 at byte 8.
+// The call is PTXKIT_UNSUPPORTED for codecs other than PTXKIT_CODEC_LZ4. Items of PTXKIT_CODEC_RANS have their raw size
+// as a u64 at byte 8.
 // The order of the arguments is that of nvCOMP.
 PTXKIT_API ptxkit_status ptxkit_device_decompressed_sizes(ptxkit_device* device, const void* const* inputs,
                                                           const size_t* input_bytes, size_t* output_bytes, size_t count,

@@ -8,9 +8,12 @@
 #include <fmt/format.h>
 
 #include "kernels/abi.hpp"
+#include "kernels/deflate/deflate_encode_format.hpp"
+#include "kernels/deflate/inflate_format.hpp"
 #include "kernels/images.hpp"
 #include "kernels/typed/typed_format.hpp"
 #include "kernels/zstd/zstd_decode_format.hpp"
+#include "kernels/zstd/zstd_format.hpp"
 #include "runtime/driver/context.hpp"
 #include "runtime/driver/driver.hpp"
 #include "runtime/library/batch_launches.hpp"
@@ -69,12 +72,36 @@ Result<DeviceBatches> DeviceBatches::open(int device, const std::string& cuda_li
   auto state = std::make_unique<State>();
   state->context = *context;
   const auto& info = (*context)->info();
-  for (const std::string_view name :
-       {kernels::kLz4BatchCompressPage, kernels::kLz4BatchCompressChunk, kernels::kLz4BatchPlan, kernels::kLz4BatchJoin,
-        kernels::kLz4BatchDecompress, kernels::kLz4BatchSizes, kernels::kLz4BatchIndex, kernels::kLz4BatchBlocks,
-        kernels::kLz4BatchFinish, kernels::kTypedEncode, kernels::kTypedJoin, kernels::kTypedBegin,
-        kernels::kTypedDecode, kernels::kZstdBatchIndex, kernels::kZstdBatchReadLiterals,
-        kernels::kZstdBatchReadSequences, kernels::kZstdBatchExecute, kernels::kZstdBatchDecompress}) {
+  for (const std::string_view name : {kernels::kLz4BatchCompressPage,
+                                      kernels::kLz4BatchCompressChunk,
+                                      kernels::kLz4BatchPlan,
+                                      kernels::kLz4BatchJoin,
+                                      kernels::kLz4BatchDecompress,
+                                      kernels::kLz4BatchSizes,
+                                      kernels::kLz4BatchIndex,
+                                      kernels::kLz4BatchBlocks,
+                                      kernels::kLz4BatchFinish,
+                                      kernels::kTypedEncode,
+                                      kernels::kTypedJoin,
+                                      kernels::kTypedBegin,
+                                      kernels::kTypedDecode,
+                                      kernels::kZstdBatchIndex,
+                                      kernels::kZstdBatchReadLiterals,
+                                      kernels::kZstdBatchReadSequences,
+                                      kernels::kZstdBatchExecute,
+                                      kernels::kZstdBatchDecompress,
+                                      kernels::kZstdBatchSplit,
+                                      kernels::kZstdMatch,
+                                      kernels::kZstdMatchHigh,
+                                      kernels::kZstdChoose,
+                                      kernels::kZstdLiterals,
+                                      kernels::kZstdSequences,
+                                      kernels::kZstdBatchPlan,
+                                      kernels::kZstdBatchJoin,
+                                      kernels::kDeflateMatch,
+                                      kernels::kDeflateMatchHigh,
+                                      kernels::kDeflateEncode,
+                                      kernels::kInflateBatch}) {
     const kernels::KernelImage* const image = kernels::find_kernel_image(name, info.major, info.minor);
     if (image == nullptr) {
       return fail(fmt::format("there is no image of kernel {} for sm_{}{}", name, info.major, info.minor), info.name);

@@ -1,6 +1,6 @@
-// LZ4, typed rANS and Zstandard of batches whose items lie anywhere in device memory, given by arrays of addresses and
-// of 64-bit sizes that are in device memory too, on the caller's stream. The calls only launch
-// kernels: they neither allocate nor copy nor wait, so a stream that is being captured into a graph takes them.
+// LZ4, typed rANS, Zstandard and Deflate of batches whose items lie anywhere in device memory, given by arrays of
+// addresses and of 64-bit sizes that are in device memory too, on the caller's stream. The calls only launch kernels:
+// they neither allocate nor copy nor wait, so a stream that is being captured into a graph takes them.
 //
 // Runs in the primary context of a device, which the CUDA runtime uses, too. The caller owns buffers and stream.
 // Results are valid once the stream has passed the call. No array, item or room may overlap another one that a call
@@ -27,8 +27,8 @@ enum class Framing : uint32_t {
 };
 constexpr bool has_blocks(Framing framing) { return framing == Framing::frame || framing == Framing::hdf5; }
 
-// What is coded: bytes by LZ4 or Zstandard, or arrays of numbers by typed rANS, in which items and rooms have addresses
-// that are multiples of 16. Values of those are kernels::TypedLayout's.
+// What is coded: bytes by LZ4, Zstandard or Deflate, or arrays of numbers by typed rANS, in which items and rooms have
+// addresses that are multiples of 16. Values of those are kernels::TypedLayout's.
 enum class Coding : uint32_t {
   lz4 = 0,
   bytes = 1,  // int8, fp8
@@ -38,8 +38,12 @@ enum class Coding : uint32_t {
   stride2 = 5,  // elements of 2, 4 or 8 bytes
   stride4 = 6,
   stride8 = 7,
-  zstd = 9,  // frames and skippable frames, in framing `frame`; decompress() alone has it
+  zstd = 9,      // in framing `frame`, a frame each; decompress() takes those of any encoder, and skippable ones
+  deflate = 10,  // in framing `raw`, a stream each
+  zlib = 11,     // in framing `frame`, the same with a header and a checksum
+  gzip = 12,     // in framing `frame`, a member each; decompress() takes several
 };
+constexpr bool is_deflate(Coding coding) { return coding >= Coding::deflate && coding <= Coding::gzip; }
 
 // The status of an item, in an array of i32. A bad item affects no other; its output_bytes is 0, and its room holds
 // unspecified bytes.
@@ -61,11 +65,11 @@ struct BatchRequirements {
   size_t input_alignment;   // of each item to compress. Up to 15 bytes after it, to the next multiple, are read
   size_t output_alignment;  // of each room
   size_t temp_alignment;    // of temp
-  size_t temp_bytes;        // of temp: 0 unless items may be larger than 64 KiB, or the framing has blocks
+  size_t temp_bytes;        // of temp. LZ4: 0 unless items may be larger than 64 KiB, or the framing has blocks
 
-  size_t output_bytes_bound;     // of each room: an item that does not shrink becomes literals
-  size_t decompress_temp_bytes;  // of temp of decompress(): 0 but for framings of blocks. Of Zstandard the only number
-                                 // that is not of compress(), which has no Zstandard
+  size_t output_bytes_bound;     // of each room: an item that does not shrink becomes literals. 0: compress() refuses
+                                 // items of this size
+  size_t decompress_temp_bytes;  // of temp of decompress(): 0 but for framings of blocks
 };
 
 // A batch of compress(). Item i is the input_bytes[i] bytes at inputs[i], and its encoding the output_bytes[i] bytes at
@@ -74,6 +78,10 @@ struct BatchRequirements {
 // the item, in `frame` and `hdf5` always. Only batches of too few items of at most 4096 bytes to fill the device have
 // other bytes, unless is_reproducible is set or the framing has blocks: a CTA for each takes half the time of a warp
 // there.
+//
+// Zstandard and Deflate need temporary memory of 7 and 6 times the raw bytes of the items that are encoded at the same
+// time: all that temp suffices for, one such round after the other. requirements().temp_bytes suffices for
+// 4096 blocks of 64 KiB, which keep a GPU at work. An item of Deflate has at most 64 KiB.
 struct BatchCompression {
   DeviceAddress inputs = 0, input_bytes = 0;  // arrays of addresses and of u64
   uint64_t max_input_bytes = 0;               // at most 0x7E000000
@@ -86,6 +94,7 @@ struct BatchCompression {
   Framing framing = Framing::raw;
   bool is_reproducible = false;
   Coding coding = Coding::lz4;
+  bool is_fast = false;  // of Zstandard and Deflate: fewer matches are found, in less than half the time
 };
 
 // A batch of decompress(). Item i is the input_bytes[i] bytes at inputs[i], of any alignment, and is decoded into at

@@ -101,6 +101,44 @@ class DeviceCApi : public ::testing::Test {
     return results;
   }
 
+  // Decompresses on the null stream and compares what is ok with `items`.
+  std::vector<ptxkit_status> decompressed(const std::vector<Bytes>& packed, const std::vector<Bytes>& items) {
+    std::vector<OnDevice<uint8_t>> stored, rooms;
+    std::vector<const void*> inputs;
+    std::vector<void*> outputs;
+    std::vector<size_t> sizes, capacities;
+    size_t most = 0;
+    for (size_t i = 0; i < items.size(); ++i) {
+      stored.emplace_back(context_, packed[i]);
+      rooms.emplace_back(context_, Bytes(items[i].size() + 8, kGuard));
+      inputs.push_back(stored.back().get());
+      outputs.push_back(rooms.back().get());
+      sizes.push_back(packed[i].size());
+      capacities.push_back(items[i].size());
+      most = std::max(most, items[i].size());
+    }
+    const auto needs = requirements(most, items.size());
+    const OnDevice<const void*> input_array(context_, inputs);
+    const OnDevice<void*> output_array(context_, outputs);
+    const OnDevice<size_t> size_array(context_, sizes), capacity_array(context_, capacities),
+        used(context_, std::vector<size_t>(items.size(), 77));
+    const OnDevice<ptxkit_status> statuses(context_, std::vector<ptxkit_status>(items.size(), 77));
+    const OnDevice<uint8_t> temp(context_, Bytes(needs.decompress_temp_bytes));
+    EXPECT_OK(ptxkit_device_decompress(device_, input_array.get(), size_array.get(), capacity_array.get(), used.get(),
+                                       items.size(), temp.get(), needs.decompress_temp_bytes, output_array.get(),
+                                       &options_, statuses.get(), nullptr));
+    const auto found = statuses.values();
+    const auto lengths = used.values();
+    for (size_t i = 0; i < items.size(); ++i) {
+      Bytes room = rooms[i].values();
+      EXPECT_EQ(room.back(), kGuard);
+      room.resize(items[i].size());
+      EXPECT_EQ(lengths[i], found[i] == PTXKIT_OK ? items[i].size() : 0);
+      EXPECT_TRUE(found[i] != PTXKIT_OK || room == items[i]) << i;
+    }
+    return found;
+  }
+
   ptxkit_device* device_ = nullptr;
   driver::ContextPointer context_;
   ptxkit_batch_options options_ = PTXKIT_BATCH_OPTIONS_DEFAULTS;
@@ -128,7 +166,6 @@ TEST_F(DeviceCApi, ZstandardFramesAreDecompressed) {
     capacities.push_back(item.size());
   }
   const auto needs = requirements(20'000, items.size());
-  EXPECT_EQ(needs.temp_bytes, 0u);
   const OnDevice<const void*> input_array(context_, inputs);
   const OnDevice<void*> output_array(context_, outputs);
   const OnDevice<size_t> size_array(context_, sizes), capacity_array(context_, capacities),
@@ -146,6 +183,43 @@ TEST_F(DeviceCApi, ZstandardFramesAreDecompressed) {
     room.resize(items[i].size());
     EXPECT_TRUE(room == items[i]) << i;
   }
+}
+
+// libzstd and libdeflate read them on the host, the kernels on the device.
+TEST_F(DeviceCApi, ZstandardAndDeflateComeBack) {
+  const std::vector<Bytes> items = {{}, words(1), words(5000), random_bytes(600, 1), Bytes(65'536, 'x'), words(65'536)};
+  ptxkit_context_options settings = PTXKIT_CONTEXT_OPTIONS_DEFAULTS;
+  settings.policy = PTXKIT_POLICY_CPU;
+  ptxkit_context* host = nullptr;
+  ASSERT_OK(ptxkit_context_create(&settings, &host));
+  for (const auto& [codec, framing, level] :
+       {std::tuple(PTXKIT_CODEC_ZSTD, PTXKIT_FRAMING_FRAME, 0), std::tuple(PTXKIT_CODEC_ZSTD, PTXKIT_FRAMING_FRAME, 1),
+        std::tuple(PTXKIT_CODEC_GZIP, PTXKIT_FRAMING_FRAME, 2), std::tuple(PTXKIT_CODEC_GZIP, PTXKIT_FRAMING_FRAME, 1),
+        std::tuple(PTXKIT_CODEC_ZLIB, PTXKIT_FRAMING_FRAME, 0),
+        std::tuple(PTXKIT_CODEC_DEFLATE, PTXKIT_FRAMING_RAW, 0)}) {
+    SCOPED_TRACE(codec);
+    options_ = PTXKIT_BATCH_OPTIONS_DEFAULTS;
+    options_.codec = codec;
+    options_.framing = framing;
+    options_.level = level;
+    const auto packed = compressed(items, nullptr);
+    EXPECT_LT(packed[5].size(), items[5].size() / 2);
+    EXPECT_EQ(decompressed(packed, items), std::vector<ptxkit_status>(items.size(), PTXKIT_OK));
+    for (size_t i = 0; i < items.size(); ++i) {
+      Bytes back(items[i].size());
+      const void* const input = packed[i].data();
+      void* const output = back.data();
+      const size_t input_bytes = packed[i].size(), capacity = back.size();
+      size_t size = 77;
+      EXPECT_OK(ptxkit_decompress_batch(host, &options_, &input, &input_bytes, 1, &output, &capacity, &size, nullptr));
+      EXPECT_EQ(size, items[i].size());
+      EXPECT_TRUE(back == items[i]) << i;
+    }
+    auto damaged = packed;
+    damaged[5].resize(damaged[5].size() / 2);
+    EXPECT_EQ(decompressed(damaged, items).back(), PTXKIT_CANNOT_DECOMPRESS);
+  }
+  ptxkit_context_destroy(host);
 }
 
 TEST_F(DeviceCApi, ItemsOfEverySizeBecomeBlocksThatLiblz4Reads) {
@@ -401,10 +475,7 @@ TEST_F(DeviceCApi, RefusesWhatCannotBeRight) {
   refused(ptxkit_device_query(&options_, 1, 1, &needs), PTXKIT_UNSUPPORTED, "lzr has no batches in device memory");
   for (size_t index = 0; index < ptxkit_codec_count(); ++index) {
     ASSERT_OK(ptxkit_codec_at(index, &options_.codec));
-    if (options_.codec == PTXKIT_CODEC_LZ4 || options_.codec == PTXKIT_CODEC_RANS ||
-        options_.codec == PTXKIT_CODEC_ZSTD) {
-      continue;
-    }
+    if (options_.codec <= PTXKIT_CODEC_DEFLATE || options_.codec == PTXKIT_CODEC_RANS) continue;
     refused(ptxkit_device_query(&options_, 1, 1, &needs), PTXKIT_UNSUPPORTED, " has no batches in device memory");
   }
   options_ = PTXKIT_BATCH_OPTIONS_DEFAULTS;
@@ -421,10 +492,18 @@ TEST_F(DeviceCApi, RefusesWhatCannotBeRight) {
   refused(ptxkit_device_query(&options_, 1, 1, &needs), PTXKIT_UNSUPPORTED, "zstd has no framing 0");
   options_.framing = PTXKIT_FRAMING_FRAME;
   EXPECT_OK(ptxkit_device_query(&options_, 1, 1, &needs));
-  EXPECT_EQ(needs.temp_bytes, 0u);
   EXPECT_EQ(needs.decompress_temp_bytes, 80u);
-  refused(compress(device_, nullptr, 1, 0), PTXKIT_UNSUPPORTED, "zstd is only decompressed in device memory");
-  refused(sizes(device_, nullptr, 0), PTXKIT_UNSUPPORTED, "zstd is only decompressed in device memory");
+  refused(sizes(device_, nullptr, 0), PTXKIT_UNSUPPORTED, "only lz4 has a call for raw sizes");
+  options_.level = 3;
+  EXPECT_OK(ptxkit_device_query(&options_, 1, 1, &needs));
+  refused(compress(device_, nullptr, 1, 0), PTXKIT_UNSUPPORTED, "zstd has levels 1 and 2 in device memory, found 3");
+  options_.level = 0;
+  options_.codec = PTXKIT_CODEC_DEFLATE;
+  refused(ptxkit_device_query(&options_, 1, 1, &needs), PTXKIT_UNSUPPORTED,
+          "deflate has no framing 1; take PTXKIT_FRAMING_RAW");
+  options_.codec = PTXKIT_CODEC_GZIP;
+  EXPECT_OK(ptxkit_device_query(&options_, 65'537, 1, &needs));
+  EXPECT_EQ(needs.output_bytes, 0u);  // of items that are not compressed
   ptxkit_device* none = nullptr;
   refused(ptxkit_device_create(9, EMULATED_CUDA, &none), PTXKIT_NO_DEVICE, "there is no device 9");
   refused(ptxkit_device_create(-1, EMULATED_CUDA, &none), PTXKIT_NO_DEVICE, "there is no device -1");

@@ -115,6 +115,35 @@ TEST_F(Batches, FewPagesGoToTheKernelOfChunksUnlessBytesMatter) {
   }
 }
 
+// What needs temporary memory of several times its raw bytes is encoded in rounds of as many items as that holds.
+TEST_F(Batches, ZstandardAndDeflateAreEncodedInRounds) {
+  for (const auto& [coding, framing, kernels_of_round] :
+       {std::tuple(Coding::zstd, Framing::frame, 7), std::tuple(Coding::gzip, Framing::frame, 2)}) {
+    for (const auto& [bytes, count, rounds] : {std::tuple(65'536, 1, 1), std::tuple(65'536, 4096, 1),
+                                               std::tuple(65'536, 4097, 2), std::tuple(1000, 10'000, 3)}) {
+      const auto most = static_cast<uint64_t>(bytes), items = static_cast<uint64_t>(count);
+      BatchCompression batch = compression(most, items);
+      batch.coding = coding;
+      batch.framing = framing;
+      batch.temp_bytes = DeviceBatches::requirements(most, items, framing, coding).value().temp_bytes;
+      const auto launches = launches_of(batch).value();
+      EXPECT_EQ(launches.size(), static_cast<size_t>(rounds * kernels_of_round)) << bytes << " " << count;
+      const auto last_count = launches.back().arguments.back().value;
+      EXPECT_EQ(last_count, items - 4096 * static_cast<uint64_t>(rounds - 1));
+      EXPECT_EQ(launches.back().arguments.front().value, kSomewhere + 8 * 4096 * static_cast<uint64_t>(rounds - 1));
+      --batch.temp_bytes;
+      EXPECT_FALSE(launches_of(batch)) << bytes << " " << count;
+    }
+  }
+  EXPECT_EQ(DeviceBatches::requirements(65'537, 1, Framing::frame, Coding::gzip).value().output_bytes_bound, 0u);
+  BatchCompression batch = compression(65'537, 1);
+  batch.coding = Coding::gzip;
+  batch.framing = Framing::frame;
+  EXPECT_THAT(launches_of(batch).error().message(), HasSubstr("expected at most 65536 of Deflate, found 65537"));
+  batch.framing = Framing::raw;
+  EXPECT_THAT(launches_of(batch).error().message(), HasSubstr("gzip and zlib have FRAME alone"));
+}
+
 TEST_F(Batches, ADeviceWithoutAnImageIsRefused) {
   state_.major = 5;
   const auto batches = DeviceBatches::open(0, FAKE_CUDA);
