@@ -69,7 +69,23 @@ BatchLaunch launch(std::string_view kernel, const kernels::LaunchShape& shape, u
   return {kernel, shape, shape.grid_blocks(count), std::move(arguments)};
 }
 
-// Temporary memory that is there, or what is wrong with it.
+std::vector<driver::LaunchArgument> arguments_of(const BatchCompression& batch,
+                                                 std::initializer_list<driver::LaunchArgument> rest) {
+  std::vector arguments = {address(batch.inputs), address(batch.input_bytes), address(batch.outputs),
+                           address(batch.output_bytes), address(batch.statuses)};
+  arguments.insert(arguments.end(), rest);
+  return arguments;
+}
+
+std::vector<driver::LaunchArgument> arguments_of(const BatchDecompression& batch,
+                                                 std::initializer_list<driver::LaunchArgument> rest) {
+  std::vector arguments = {address(batch.inputs),       address(batch.input_bytes),
+                           address(batch.outputs),      address(batch.output_capacities),
+                           address(batch.output_bytes), address(batch.statuses)};
+  arguments.insert(arguments.end(), rest);
+  return arguments;
+}
+
 Result<void> check_temp(DeviceAddress temp, size_t temp_bytes, size_t needed) {
   if (needed == 0) return {};
   if (temp == 0 || temp_bytes < needed) {

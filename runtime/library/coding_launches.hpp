@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <initializer_list>
 #include <limits>
 #include <string_view>
 #include <vector>
@@ -22,6 +23,18 @@ using Launches = Result<std::vector<BatchLaunch>>;
 
 BatchLaunch launch(std::string_view kernel, const kernels::LaunchShape& shape, uint64_t item_count,
                    std::vector<driver::LaunchArgument> arguments);
+
+// The arguments of a kernel: the batch's arrays, then `rest`.
+std::vector<driver::LaunchArgument> arguments_of(const BatchCompression& batch,
+                                                 std::initializer_list<driver::LaunchArgument> rest);
+std::vector<driver::LaunchArgument> arguments_of(const BatchDecompression& batch,
+                                                 std::initializer_list<driver::LaunchArgument> rest);
+inline driver::LaunchArgument address(DeviceAddress value) { return driver::LaunchArgument::of_address(value); }
+// Of an integer or an enumerator.
+template <class Value>
+driver::LaunchArgument number(Value value) {
+  return driver::LaunchArgument::of(static_cast<uint32_t>(value));
+}
 
 // Error: more than a batch takes.
 Result<void> check_max_input_bytes(uint64_t max_input_bytes);

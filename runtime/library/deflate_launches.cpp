@@ -11,7 +11,6 @@
 namespace ptxkit::library {
 namespace {
 
-using driver::LaunchArgument;
 using kernels::DeflateFraming;
 
 DeflateFraming deflate_framing_of(Coding coding) {
@@ -51,17 +50,9 @@ struct DeflateEncodeTemp {
 // The launches for the items of a round.
 void add_deflate_round(const BatchCompression& round, std::vector<BatchLaunch>& launches) {
   const DeflateEncodeTemp temp(round.temp, round.max_input_bytes, round.item_count);
-  const std::vector arguments = {LaunchArgument::of_address(round.inputs),
-                                 LaunchArgument::of_address(round.input_bytes),
-                                 LaunchArgument::of_address(round.outputs),
-                                 LaunchArgument::of_address(round.output_bytes),
-                                 LaunchArgument::of_address(round.statuses),
-                                 LaunchArgument::of_address(temp.matches),
-                                 LaunchArgument::of_address(temp.match_counts),
-                                 LaunchArgument::of_address(temp.tokens),
-                                 LaunchArgument::of(static_cast<uint32_t>(round.max_input_bytes)),
-                                 LaunchArgument::of(static_cast<uint32_t>(deflate_framing_of(round.coding))),
-                                 LaunchArgument::of(static_cast<uint32_t>(round.item_count))};
+  const auto arguments = arguments_of(
+      round, {address(temp.matches), address(temp.match_counts), address(temp.tokens), number(round.max_input_bytes),
+              number(deflate_framing_of(round.coding)), number(round.item_count)});
   launches.push_back(launch(round.is_fast ? kernels::kDeflateMatch : kernels::kDeflateMatchHigh,
                             kernels::kDeflateMatchShape, round.item_count, arguments));
   launches.push_back(launch(kernels::kDeflateEncode, kernels::kDeflateEncodeShape, round.item_count, arguments));
@@ -97,13 +88,8 @@ Launches deflate_launches(const BatchCompression& batch) {
 
 Launches deflate_launches(const BatchDecompression& batch) {
   if (auto good = check_deflate_framing(batch.coding, batch.framing); !good) return tl::unexpected(good.error());
-  return std::vector{
-      launch(kernels::kInflateBatch, kernels::kInflateShape, batch.item_count,
-             {LaunchArgument::of_address(batch.inputs), LaunchArgument::of_address(batch.input_bytes),
-              LaunchArgument::of_address(batch.outputs), LaunchArgument::of_address(batch.output_capacities),
-              LaunchArgument::of_address(batch.output_bytes), LaunchArgument::of_address(batch.statuses),
-              LaunchArgument::of(static_cast<uint32_t>(deflate_framing_of(batch.coding))),
-              LaunchArgument::of(static_cast<uint32_t>(batch.item_count))})};
+  return std::vector{launch(kernels::kInflateBatch, kernels::kInflateShape, batch.item_count,
+                            arguments_of(batch, {number(deflate_framing_of(batch.coding)), number(batch.item_count)}))};
 }
 
 }  // namespace ptxkit::library

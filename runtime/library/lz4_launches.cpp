@@ -11,7 +11,6 @@
 namespace ptxkit::library {
 namespace {
 
-using driver::LaunchArgument;
 using kernels::BatchFraming;
 
 // The parts of temporary memory: a record, then a slot, for each chunk of each item, if an item may have several
@@ -54,19 +53,10 @@ Result<std::vector<BatchLaunch>> launches_by_block(const BatchDecompression& bat
   const uint64_t blocks_per_item =
       std::min((batch.temp_bytes - layouts_bytes) / count / kListedBlockBytes, kMostItems / count);
   const uint64_t blocks = batch.temp + layouts_bytes;
-  const std::vector arguments = {
-      LaunchArgument::of_address(batch.inputs),
-      LaunchArgument::of_address(batch.input_bytes),
-      LaunchArgument::of_address(batch.outputs),
-      LaunchArgument::of_address(batch.output_capacities),
-      LaunchArgument::of_address(batch.output_bytes),
-      LaunchArgument::of_address(batch.statuses),
-      LaunchArgument::of_address(batch.temp),
-      LaunchArgument::of_address(blocks),
-      LaunchArgument::of_address(blocks + count * blocks_per_item * sizeof(kernels::Lz4BatchBlock)),
-      LaunchArgument::of(static_cast<uint32_t>(blocks_per_item)),
-      LaunchArgument::of(static_cast<uint32_t>(batch.framing)),
-      LaunchArgument::of(static_cast<uint32_t>(count))};
+  const auto arguments =
+      arguments_of(batch, {address(batch.temp), address(blocks),
+                           address(blocks + count * blocks_per_item * sizeof(kernels::Lz4BatchBlock)),
+                           number(blocks_per_item), number(batch.framing), number(count)});
   std::vector launches = {launch(kernels::kLz4BatchIndex, kernels::kLz4BatchPlanShape, count, arguments)};
   if (blocks_per_item != 0)
     launches.push_back(
@@ -95,18 +85,11 @@ Launches lz4_launches(const BatchCompression& batch, uint64_t few_pages) {
   const uint64_t records = temp->record_bytes == 0 ? 0 : batch.temp;
   const bool by_block =
       batch.max_input_bytes <= kernels::kMaxPageBytes && batch.item_count < few_pages && !has_blocks(batch.framing);
-  const std::vector arguments = {
-      LaunchArgument::of_address(batch.inputs),
-      LaunchArgument::of_address(batch.input_bytes),
-      LaunchArgument::of_address(batch.outputs),
-      LaunchArgument::of_address(batch.output_bytes),
-      LaunchArgument::of_address(batch.statuses),
-      LaunchArgument::of_address(records),
-      LaunchArgument::of_address(records + temp->record_bytes),
-      LaunchArgument::of(static_cast<uint32_t>(batch.max_input_bytes)),
-      LaunchArgument::of(static_cast<uint32_t>(temp->chunks_per_item)),
-      LaunchArgument::of(static_cast<uint32_t>(batch.framing) | (by_block ? kernels::kBatchPagesByBlock : 0)),
-      LaunchArgument::of(static_cast<uint32_t>(batch.item_count))};
+  const auto arguments =
+      arguments_of(batch, {address(records), address(records + temp->record_bytes), number(batch.max_input_bytes),
+                           number(temp->chunks_per_item),
+                           number(static_cast<uint32_t>(batch.framing) | (by_block ? kernels::kBatchPagesByBlock : 0)),
+                           number(batch.item_count)});
   if (by_block) {
     return std::vector{
         launch(kernels::kLz4BatchCompressChunk, kernels::kLz4CompressChunkShape, batch.item_count, arguments)};
@@ -127,21 +110,14 @@ Launches lz4_launches(const BatchCompression& batch, uint64_t few_pages) {
 
 Launches lz4_launches(const BatchDecompression& batch) {
   if (has_blocks(batch.framing)) return launches_by_block(batch);
-  return std::vector{
-      launch(kernels::kLz4BatchDecompress, kernels::kLz4DecompressShape, batch.item_count,
-             {LaunchArgument::of_address(batch.inputs), LaunchArgument::of_address(batch.input_bytes),
-              LaunchArgument::of_address(batch.outputs), LaunchArgument::of_address(batch.output_capacities),
-              LaunchArgument::of_address(batch.output_bytes), LaunchArgument::of_address(batch.statuses),
-              LaunchArgument::of(static_cast<uint32_t>(batch.framing)),
-              LaunchArgument::of(static_cast<uint32_t>(batch.item_count))})};
+  return std::vector{launch(kernels::kLz4BatchDecompress, kernels::kLz4DecompressShape, batch.item_count,
+                            arguments_of(batch, {number(batch.framing), number(batch.item_count)}))};
 }
 
 Launches lz4_launches(const BatchSizes& batch) {
   return std::vector{launch(kernels::kLz4BatchSizes, kernels::kLz4DecompressShape, batch.item_count,
-                            {LaunchArgument::of_address(batch.inputs), LaunchArgument::of_address(batch.input_bytes),
-                             LaunchArgument::of_address(batch.output_bytes), LaunchArgument::of_address(batch.statuses),
-                             LaunchArgument::of(static_cast<uint32_t>(batch.framing)),
-                             LaunchArgument::of(static_cast<uint32_t>(batch.item_count))})};
+                            {address(batch.inputs), address(batch.input_bytes), address(batch.output_bytes),
+                             address(batch.statuses), number(batch.framing), number(batch.item_count)})};
 }
 
 }  // namespace ptxkit::library

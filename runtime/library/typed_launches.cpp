@@ -11,8 +11,6 @@
 namespace ptxkit::library {
 namespace {
 
-using driver::LaunchArgument;
-
 Result<void> check_coding(Coding coding, Framing framing) {
   if (!kernels::is_typed_layout(static_cast<uint32_t>(coding))) {
     return fail(
@@ -48,17 +46,9 @@ Result<TypedTemp> typed_temp_of(uint64_t max_input_bytes, uint64_t item_count, C
 Launches typed_launches(const BatchCompression& batch) {
   const auto temp = typed_temp_of(batch.max_input_bytes, batch.item_count, batch.coding);
   if (!temp) return tl::unexpected(temp.error());
-  const std::vector arguments = {LaunchArgument::of_address(batch.inputs),
-                                 LaunchArgument::of_address(batch.input_bytes),
-                                 LaunchArgument::of_address(batch.outputs),
-                                 LaunchArgument::of_address(batch.output_bytes),
-                                 LaunchArgument::of_address(batch.statuses),
-                                 LaunchArgument::of_address(batch.temp),
-                                 LaunchArgument::of_address(batch.temp + temp->size_bytes),
-                                 LaunchArgument::of(static_cast<uint32_t>(batch.max_input_bytes)),
-                                 LaunchArgument::of(static_cast<uint32_t>(temp->members_per_item)),
-                                 LaunchArgument::of(static_cast<uint32_t>(batch.coding)),
-                                 LaunchArgument::of(static_cast<uint32_t>(batch.item_count))};
+  const auto arguments =
+      arguments_of(batch, {address(batch.temp), address(batch.temp + temp->size_bytes), number(batch.max_input_bytes),
+                           number(temp->members_per_item), number(batch.coding), number(batch.item_count)});
   const uint64_t members = batch.item_count * temp->members_per_item;
   return std::vector{launch(kernels::kTypedEncode, kernels::kTypedEncodeShape, members, arguments),
                      launch(kernels::kTypedJoin, kernels::kTypedJoinShape, members, arguments)};
@@ -68,14 +58,7 @@ Launches typed_launches(const BatchDecompression& batch, uint64_t typed_blocks) 
   if (auto good = check_coding(batch.coding, batch.framing); !good) return tl::unexpected(good.error());
   const uint64_t blocks_per_item =
       std::min((typed_blocks + batch.item_count - 1) / batch.item_count, kMostItems / batch.item_count);
-  const std::vector arguments = {LaunchArgument::of_address(batch.inputs),
-                                 LaunchArgument::of_address(batch.input_bytes),
-                                 LaunchArgument::of_address(batch.outputs),
-                                 LaunchArgument::of_address(batch.output_capacities),
-                                 LaunchArgument::of_address(batch.output_bytes),
-                                 LaunchArgument::of_address(batch.statuses),
-                                 LaunchArgument::of(static_cast<uint32_t>(blocks_per_item)),
-                                 LaunchArgument::of(static_cast<uint32_t>(batch.item_count))};
+  const auto arguments = arguments_of(batch, {number(blocks_per_item), number(batch.item_count)});
   return std::vector{
       launch(kernels::kTypedBegin, kernels::kTypedBeginShape, batch.item_count, arguments),
       launch(kernels::kTypedDecode, kernels::kTypedDecodeShape, batch.item_count * blocks_per_item, arguments)};

@@ -12,8 +12,6 @@
 namespace ptxkit::library {
 namespace {
 
-using driver::LaunchArgument;
-
 // Zstandard: the temporary memory of an item of up to `max_output_bytes`, from the part with the largest alignment on.
 struct ZstdDecodeTemp {
   explicit ZstdDecodeTemp(uint64_t max_output_bytes)
@@ -91,30 +89,15 @@ uint64_t encoded_blocks_per_item(uint64_t max_input_bytes) {
 // The launches for the items of a round.
 void add_zstd_round(const BatchCompression& round, std::vector<BatchLaunch>& launches) {
   using namespace kernels;
-  const auto address = [](DeviceAddress at) { return LaunchArgument::of_address(at); };
   const uint64_t count = round.item_count, per_item = encoded_blocks_per_item(round.max_input_bytes),
                  blocks = count * per_item;
   const ZstdEncodeTemp temp(round.temp, blocks);
-  const auto number = [](uint64_t value) { return LaunchArgument::of(static_cast<uint32_t>(value)); };
-  const std::vector of_batch = {address(round.inputs),
-                                address(round.input_bytes),
-                                address(round.outputs),
-                                address(round.output_bytes),
-                                address(round.statuses),
-                                address(temp.block_addresses),
-                                address(temp.block_bytes),
-                                address(temp.literal_offsets),
-                                address(temp.list_offsets),
-                                address(temp.section_offsets),
-                                address(temp.section_capacities),
-                                address(temp.literal_sections),
-                                address(temp.literal_section_bytes),
-                                address(temp.sequence_sections),
-                                address(temp.sequence_section_bytes),
-                                address(temp.places),
-                                number(round.max_input_bytes),
-                                number(per_item),
-                                number(count)};
+  const auto of_batch =
+      arguments_of(round, {address(temp.block_addresses), address(temp.block_bytes), address(temp.literal_offsets),
+                           address(temp.list_offsets), address(temp.section_offsets), address(temp.section_capacities),
+                           address(temp.literal_sections), address(temp.literal_section_bytes),
+                           address(temp.sequence_sections), address(temp.sequence_section_bytes), address(temp.places),
+                           number(round.max_input_bytes), number(per_item), number(count)});
   const auto section = [&](DeviceAddress src, DeviceAddress offsets, DeviceAddress sizes, DeviceAddress dst,
                            DeviceAddress dst_sizes) {
     return std::vector{address(src),
@@ -175,21 +158,9 @@ Launches zstd_launches(const BatchDecompression& batch) {
                  states = records + temp.record_bytes * count, sequences = states + temp.state_bytes * count,
                  literal_states = sequences + temp.sequence_bytes * count,
                  counts = literal_states + temp.literal_state_bytes * count;
-  const std::vector arguments = {LaunchArgument::of_address(batch.inputs),
-                                 LaunchArgument::of_address(batch.input_bytes),
-                                 LaunchArgument::of_address(batch.outputs),
-                                 LaunchArgument::of_address(batch.output_capacities),
-                                 LaunchArgument::of_address(batch.output_bytes),
-                                 LaunchArgument::of_address(batch.statuses),
-                                 LaunchArgument::of_address(literals),
-                                 LaunchArgument::of_address(sequences),
-                                 LaunchArgument::of_address(counts),
-                                 LaunchArgument::of_address(records),
-                                 LaunchArgument::of_address(literal_states),
-                                 LaunchArgument::of_address(states),
-                                 LaunchArgument::of(static_cast<uint32_t>(max_output_bytes)),
-                                 LaunchArgument::of(static_cast<uint32_t>(temp.blocks)),
-                                 LaunchArgument::of(static_cast<uint32_t>(count))};
+  const auto arguments = arguments_of(
+      batch, {address(literals), address(sequences), address(counts), address(records), address(literal_states),
+              address(states), number(max_output_bytes), number(temp.blocks), number(count)});
   const uint64_t blocks = count * temp.blocks;
   return std::vector{launch(kernels::kZstdBatchIndex, kernels::kZstdBatchIndexShape, count, arguments),
                      launch(kernels::kZstdBatchReadLiterals, kernels::kZstdDecodeShape, blocks, arguments),

@@ -130,7 +130,10 @@ TEST_F(Batches, ZstandardAndDeflateAreEncodedInRounds) {
       EXPECT_EQ(launches.size(), static_cast<size_t>(rounds * kernels_of_round)) << bytes << " " << count;
       const auto last_count = launches.back().arguments.back().value;
       EXPECT_EQ(last_count, items - 4096 * static_cast<uint64_t>(rounds - 1));
-      EXPECT_EQ(launches.back().arguments.front().value, kSomewhere + 8 * 4096 * static_cast<uint64_t>(rounds - 1));
+      const uint64_t first = 4096 * static_cast<uint64_t>(rounds - 1);
+      for (const size_t array : {0u, 1u, 2u, 3u})
+        EXPECT_EQ(launches.back().arguments[array].value, kSomewhere + 8 * first);
+      EXPECT_EQ(launches.back().arguments[4].value, kSomewhere + 4 * first);  // statuses
       --batch.temp_bytes;
       EXPECT_FALSE(launches_of(batch)) << bytes << " " << count;
     }
