@@ -92,7 +92,17 @@ TEST(ZstdLibrary, ArgumentsThatCannotBeRight) {
                                         .output_bytes = 16,
                                         .framing = Framing::frame,
                                         .coding = Coding::zstd};
-  EXPECT_EQ(error_of(library::launches_of(compression)), "coding: there is no compress() of Zstandard");
+  EXPECT_EQ(error_of(library::launches_of(compression)),
+            "temp: expected 458992 bytes, found 0 at 0x0; see DeviceBatches::requirements");
+  compression.temp = 16;
+  compression.temp_bytes = 458'991;
+  EXPECT_NE(error_of(library::launches_of(compression)).find("temp: expected 458992 bytes, found 458991 at 0x10"),
+            std::string::npos);
+  compression.temp_bytes = 458'992;
+  EXPECT_EQ(library::launches_of(compression)->size(), 7u);
+  EXPECT_EQ(library::launches_of(compression)->at(1).kernel, kZstdMatchHigh);
+  compression.is_fast = true;
+  EXPECT_EQ(library::launches_of(compression)->at(1).kernel, kZstdMatch);
 }
 
 }  // namespace
