@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <array>
 
+#include "analyzer/flow/position_set.hpp"
 #include "analyzer/flow/transfer.hpp"
 #include "analyzer/ptx/facts.hpp"
 
@@ -122,47 +123,46 @@ Domain::Domain(const ptx::Module& module, const Ssa& ssa, const LaunchShape& sha
   value_bases_.assign(ssa.size(), kNoBase);
   facts_.resize(ssa.size());
   std::vector<uint8_t> changes(ssa.size(), 0);
-  std::vector<bool> dirty(ssa.size(), true);
-  for (bool again = true; again;) {
-    again = false;
-    for (const ValueId id : ssa.order()) {
-      if (!dirty[id]) continue;
-      dirty[id] = false;
-      Fact fact = transfer(id);
-      reconcile(fact);
-      if (fact == facts_[id]) continue;
-      if (ssa.value(id).kind == Value::Kind::phi && facts_[id].reached) {
-        if (changes[id] > kMaxPhiChanges) continue;
-        ++changes[id];
-        if (changes[id] > kMaxPhiChanges) {
-          fact = unknown(width_of(ssa, id));
-          fact.points_to = kUnknownSpace;
-        } else if (changes[id] > kPhiChangesBeforeWidening) {
-          fact.low = 0;
-          fact.high = low_mask(width_of(ssa, id));
-          fact.bits = join(fact.bits, facts_[id].bits);
-          const unsigned tail = std::min(fact.bits.known_low(), facts_[id].bits.known_low());
-          fact.bits.zero &= low_mask(tail) | ~low_mask(width_of(ssa, id));
-          fact.bits.one &= low_mask(tail);
-          if (fact == facts_[id]) continue;
-        }
+  std::vector<uint32_t> position(ssa.size(), kNone);
+  PositionSet dirty(ssa.order().size());
+  for (uint32_t i = 0; i < ssa.order().size(); ++i) {
+    position[ssa.order()[i]] = i;
+    dirty.insert(i);
+  }
+  for (size_t at = dirty.take(0); at != PositionSet::kNoPosition; at = dirty.take(at + 1)) {
+    const ValueId id = ssa.order()[at];
+    Fact fact = transfer(id);
+    reconcile(fact);
+    if (fact == facts_[id]) continue;
+    if (ssa.value(id).kind == Value::Kind::phi && facts_[id].reached) {
+      if (changes[id] > kMaxPhiChanges) continue;
+      ++changes[id];
+      if (changes[id] > kMaxPhiChanges) {
+        fact = unknown(width_of(ssa, id));
+        fact.points_to = kUnknownSpace;
+      } else if (changes[id] > kPhiChangesBeforeWidening) {
+        fact.low = 0;
+        fact.high = low_mask(width_of(ssa, id));
+        fact.bits = join(fact.bits, facts_[id].bits);
+        const unsigned tail = std::min(fact.bits.known_low(), facts_[id].bits.known_low());
+        fact.bits.zero &= low_mask(tail) | ~low_mask(width_of(ssa, id));
+        fact.bits.one &= low_mask(tail);
+        if (fact == facts_[id]) continue;
       }
-      facts_[id] = fact;
-      for (const Use& use : ssa.uses(id)) {
-        auto mark = [&](ValueId user) {
-          if (user == kNone) return;
-          dirty[user] = true;
-          again = true;
-        };
-        if (use.kind == Use::Kind::phi || use.kind == Use::Kind::old) {
-          mark(use.id);
-        } else {
-          const ptx::Instruction& instruction = ssa.graph().function().instructions[use.id];
-          ptx::for_each_register(ssa.graph().function(), instruction,
-                                 [&](uint32_t index, const ptx::Operand&, bool written) {
-                                   if (written) mark(ssa.at(index));
-                                 });
-        }
+    }
+    facts_[id] = fact;
+    for (const Use& use : ssa.uses(id)) {
+      auto mark = [&](ValueId user) {
+        if (user != kNone && position[user] != kNone) dirty.insert(position[user]);
+      };
+      if (use.kind == Use::Kind::phi || use.kind == Use::Kind::old) {
+        mark(use.id);
+      } else {
+        const ptx::Instruction& instruction = ssa.graph().function().instructions[use.id];
+        ptx::for_each_register(ssa.graph().function(), instruction,
+                               [&](uint32_t index, const ptx::Operand&, bool written) {
+                                 if (written) mark(ssa.at(index));
+                               });
       }
     }
   }

@@ -12,7 +12,11 @@ using ptx::SpecialRegister;
 
 UniformityAnalysis::UniformityAnalysis(const Domain& domain, const DominatorTree& post_dominators,
                                        std::optional<uint8_t> row)
-    : domain_(&domain), post_dominators_(&post_dominators), row_(row) {
+    : domain_(&domain),
+      post_dominators_(&post_dominators),
+      row_(row),
+      values_(domain.ssa().order().size()),
+      branches_(domain.ssa().graph().reverse_postorder().size()) {
   const Ssa& ssa = domain.ssa();
   const Graph& graph = ssa.graph();
   levels_.assign(ssa.size(), Uniformity::uniform);
@@ -21,22 +25,57 @@ UniformityAnalysis::UniformityAnalysis(const Domain& domain, const DominatorTree
   reached_.assign(graph.size(), 0);
   // Walking the regions of many nested branches could be quadratic: past the budget every join counts as divergent.
   budget_ = 2'000'000 + 64ull * graph.size();
-  for (bool again = true; again;) {
-    again = false;
-    for (const ValueId id : ssa.order()) {
+  position_.assign(ssa.size(), kNone);
+  for (uint32_t i = 0; i < ssa.order().size(); ++i) {
+    position_[ssa.order()[i]] = i;
+    values_.insert(i);
+  }
+  for (uint32_t i = 0; i < graph.reverse_postorder().size(); ++i) branches_.insert(i);
+  settle();
+}
+
+// Looks at values until none changes, then at one branch whose test has changed, and so on.
+void UniformityAnalysis::settle() {
+  const Ssa& ssa = domain_->ssa();
+  const Graph& graph = ssa.graph();
+  const auto mark = [&](ValueId user) {
+    if (user != kNone && position_[user] != kNone) values_.insert(position_[user]);
+  };
+  size_t branch_at = 0;
+  while (true) {
+    for (size_t at = values_.take(0); at != PositionSet::kNoPosition; at = values_.take(at + 1)) {
+      const ValueId id = ssa.order()[at];
       const Uniformity level = std::max(levels_[id], transfer(id));
       if (level == levels_[id]) continue;
       levels_[id] = level;
-      again = true;
+      for (const Use& use : ssa.uses(id)) {
+        if (use.kind == Use::Kind::phi || use.kind == Use::Kind::old) {
+          mark(use.id);
+          continue;
+        }
+        const BlockId block = graph.block_of(use.id);
+        if (graph.last(block) == use.id) branches_.insert(graph.order_index(block));
+        ptx::for_each_register(
+            graph.function(), graph.function().instructions[use.id],
+            [&](uint32_t index, const ptx::Operand&, bool written) { written ? mark(ssa.at(index)) : void(); });
+      }
     }
-    for (const BlockId block : graph.reverse_postorder()) {
-      const Uniformity level = branch(block);
-      if (level <= spread_[block] || graph.block(block).successor_count < 2) continue;
-      spread_[block] = level;
-      spread(block, level);
-      again = true;
-    }
+    branch_at = branches_.take(branch_at);
+    if (branch_at == PositionSet::kNoPosition) return;
+    const BlockId block = graph.reverse_postorder()[branch_at++];
+    const Uniformity level = branch(block);
+    if (level <= spread_[block] || graph.block(block).successor_count < 2) continue;
+    spread_[block] = level;
+    spread(block, level);
   }
+}
+
+void UniformityAnalysis::raise(BlockId block, Uniformity level) {
+  const Ssa& ssa = domain_->ssa();
+  if (block >= join_levels_.size() || level <= join_levels_[block]) return;
+  join_levels_[block] = level;
+  for (const ValueId phi : ssa.phis(block))
+    if (position_[phi] != kNone) values_.insert(position_[phi]);
 }
 
 Uniformity UniformityAnalysis::branch(BlockId block) const {
@@ -53,33 +92,29 @@ Uniformity UniformityAnalysis::branch(BlockId block) const {
 // Raises the phis of every block where the sides of `branch` meet.
 void UniformityAnalysis::spread(BlockId branch, Uniformity level) {
   const Graph& graph = domain_->ssa().graph();
+  if (budget_ == 0) return;  // every block is raised
   const BlockId end = post_dominators_->parent(branch);
-  auto raise = [&](BlockId block) {
-    if (block < graph.size()) join_levels_[block] = std::max(join_levels_[block], level);
-  };
-  raise(end);
+  raise(end, level);
   std::vector<BlockId> touched, work;
   const auto successors = graph.successors(branch);
-  for (size_t side = 0; side < successors.size(); ++side) {
+  for (size_t side = 0; side < successors.size() && budget_ > 0; ++side) {
     const uint8_t mark = side == 0 ? 1 : 2;
     work.assign(1, successors[side]);
-    while (!work.empty()) {
+    while (!work.empty() && budget_ > 0) {
       const BlockId block = work.back();
       work.pop_back();
       if (block == end || (reached_[block] & mark)) continue;
-      if (budget_ == 0) {
-        for (BlockId all = 0; all < graph.size(); ++all) join_levels_[all] = Uniformity::divergent;
-        work.clear();
-        break;
-      }
-      --budget_;
+      // The two ways out of a branch count with its block; what a table adds does not.
+      budget_ -= std::min<uint64_t>(budget_, 1 + graph.block(block).successor_count / 4);
       if (!reached_[block]) touched.push_back(block);
       reached_[block] |= mark;
-      if (reached_[block] == 3) raise(block);
+      if (reached_[block] == 3) raise(block, level);
       for (const BlockId next : graph.successors(block)) work.push_back(next);
     }
   }
   for (const BlockId block : touched) reached_[block] = 0;
+  if (budget_ > 0) return;
+  for (BlockId all = 0; all < graph.size(); ++all) raise(all, Uniformity::divergent);
 }
 
 Uniformity UniformityAnalysis::special(SpecialRegister special, uint8_t component) const {

@@ -11,6 +11,7 @@
 #include "analyzer/flow/domain.hpp"
 #include "analyzer/flow/graph.hpp"
 #include "analyzer/flow/loops.hpp"
+#include "analyzer/flow/position_set.hpp"
 #include "analyzer/flow/ssa.hpp"
 
 namespace ptxkit::flow {
@@ -36,7 +37,9 @@ class UniformityAnalysis {
  private:
   Uniformity transfer(ValueId id) const;
   Uniformity special(ptx::SpecialRegister special, uint8_t component) const;
+  void settle();
   void spread(BlockId branch, Uniformity level);
+  void raise(BlockId block, Uniformity level);
 
   const Domain* domain_;
   const DominatorTree* post_dominators_;
@@ -44,6 +47,8 @@ class UniformityAnalysis {
   std::vector<Uniformity> levels_, join_levels_, spread_;
   std::vector<uint8_t> reached_;
   uint64_t budget_ = 0;
+  std::vector<uint32_t> position_;  // of a value in the order of the SSA form
+  PositionSet values_, branches_;   // to be looked at: by position, and by index in reverse postorder
 };
 
 }  // namespace ptxkit::flow
