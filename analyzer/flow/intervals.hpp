@@ -9,6 +9,7 @@
 #include <iterator>
 #include <optional>
 #include <set>
+#include <span>
 #include <utility>
 #include <vector>
 
@@ -40,7 +41,7 @@ using Edge = std::pair<BlockId, BlockId>;  // from, to
 class Intervals {
  public:
   // `separates[instruction]`: whether the instruction is a barrier. The analysis gives up on sets of more than `limit`
-  // origins. Back edges of the loops of `uncounted` are no crossings.
+  // origins, and after kMaxSteps. Back edges of the loops of `uncounted` are no crossings.
   Intervals(const Graph& graph, const Loops& loops, const std::vector<bool>& separates, size_t limit,
             const std::set<LoopId>& uncounted = {});
 
@@ -51,14 +52,20 @@ class Intervals {
   std::set<std::pair<uint32_t, uint32_t>> crossings(ptx::InstructionId first, ptx::InstructionId second) const;
   // Whether two threads can be at the two instructions in one interval if threads diverge only at the ends of blocks in
   // `parts`: on one path, one ahead of the other, or on different sides of such a block, at most one of them beyond the
-  // join of its sides. No thread takes an edge of `closed`.
+  // join of its sides. No thread takes an edge of `closed`. The search takes its steps off `steps_left`; if none is
+  // left the answer is false and means nothing.
   bool can_be_concurrent(ptx::InstructionId first, ptx::InstructionId second, const std::vector<bool>& parts,
-                         const DominatorTree& post_dominators, const std::set<Edge>& closed) const;
+                         const DominatorTree& post_dominators, const std::set<Edge>& closed,
+                         uint64_t& steps_left) const;
+
+  static constexpr uint64_t kMaxSteps = 8'000'000;  // an origin that goes over an edge
 
  private:
-  std::vector<Origin> at(ptx::InstructionId id) const;
+  // The origins of an instruction, in rising order: `own` if that is one, which must outlive the result.
+  std::span<const Origin> at(ptx::InstructionId id, Origin& own) const;
   bool is_separated(ptx::InstructionId first, ptx::InstructionId end) const;
-  std::vector<bool> blocks_before(ptx::InstructionId id, const std::set<Edge>& closed, BlockId join = kNone) const;
+  std::vector<bool> blocks_before(ptx::InstructionId id, const std::set<Edge>& closed, uint64_t& steps_left,
+                                  BlockId join = kNone) const;
   const Graph* graph_;
   const std::vector<bool>* separates_;
   std::vector<std::vector<Origin>> in_;     // sorted

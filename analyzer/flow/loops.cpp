@@ -94,7 +94,7 @@ bool Loops::is_back_edge(BlockId from, BlockId to) const {
   const LoopId loop = innermost_[to];
   if (loop == kNone || loops_[loop].header != to) return false;
   const auto& latches = loops_[loop].latches;
-  return std::find(latches.begin(), latches.end(), from) != latches.end();
+  return std::ranges::binary_search(latches, from);
 }
 
 }  // namespace ptxkit::flow

@@ -16,7 +16,7 @@ struct Loop {
   BlockId header = kNone;
   LoopId parent = kNone;         // the enclosing loop
   uint32_t depth = 1;            // 1 for outermost
-  std::vector<BlockId> latches;  // sources of the back edges
+  std::vector<BlockId> latches;  // sources of the back edges, rising
   uint32_t first = 0, last = 0;  // range [first, last) in Loops::all() of this loop and the loops inside it
 };
 

@@ -51,7 +51,8 @@ namespace {
 
 constexpr size_t kMaxOrigins = 64;  // of one block
 constexpr size_t kMaxPairs = 20'000;
-constexpr size_t kMaxComparisons = 6'400'000;  // pair and thread
+constexpr size_t kMaxComparisons = 6'400'000;   // pair and thread
+constexpr uint64_t kMaxWalkSteps = 20'000'000;  // of the walks between the two accesses of a pair
 
 // Accesses of different keys do not meet: whether it is global, and the variable of shared memory or the base.
 using ObjectKey = std::pair<bool, uint32_t>;
@@ -101,6 +102,7 @@ class RaceSearch {
   bool exclusive(const RacingAccess& a, const RacingAccess& b) const;
   const std::vector<TestedEdge>& tested_edges();
   std::set<flow::Edge> closed_edges(const RacingAccess& a, const RacingAccess& b);
+  bool can_be_concurrent(const RacingAccess& a, const RacingAccess& b);
 
   bool is_examined(const Access& a, const Access& b) const;
   bool judge_pairs(const std::map<ObjectKey, std::vector<size_t>>& groups);
@@ -134,6 +136,7 @@ class RaceSearch {
   size_t proved_ = 0;  // of these
   std::string open_;   // why the rule cannot say "survived"
   bool lockstep_warps_ = false;
+  uint64_t walk_steps_left_ = kMaxWalkSteps;
 };
 
 bool RaceSearch::depends_on_thread() const {
@@ -353,6 +356,18 @@ std::set<flow::Edge> RaceSearch::closed_edges(const RacingAccess& a, const Racin
   return closed;
 }
 
+// Where the walks have become too many the answer is false, and the rule stays open.
+bool RaceSearch::can_be_concurrent(const RacingAccess& a, const RacingAccess& b) {
+  if (walk_steps_left_ > 0) {
+    walk_steps_left_ -= std::min<uint64_t>(walk_steps_left_, tested_edges().size() * 4);
+    if (cta_->can_be_concurrent(a.access.instruction, b.access.instruction, parts_, analyses_->post_dominators(),
+                                closed_edges(a, b), walk_steps_left_))
+      return true;
+  }
+  if (walk_steps_left_ == 0) open_ = "not decided: budget: too many ways lead from one shared access to another";
+  return false;
+}
+
 bool RaceSearch::is_examined(const Access& a, const Access& b) const {
   switch (pairs_) {
     case RacePairs::shared:
@@ -415,9 +430,7 @@ bool RaceSearch::judge_iteration(size_t first, size_t second, LoopIteration firs
   };
   if (extra(x, y) && extra(y, x)) return false;
   if (!is_examined(a.access, b.access)) return false;
-  if (!cta_->can_be_concurrent(a.access.instruction, b.access.instruction, parts_, analyses_->post_dominators(),
-                               closed_edges(a, b)))
-    return false;
+  if (!can_be_concurrent(a, b)) return false;
   if (a.access.kind == AccessKind::store && b.access.kind == AccessKind::store &&
       !may_differ(a, first_moment, b, second_moment, *found.sure))
     return false;
@@ -543,8 +556,7 @@ void RaceSearch::settle_undecided() {
     proved_ += answer.kind == Kind::apart;
     if (answer.kind == Kind::apart) continue;
     if (answer.kind == Kind::meet && is_examined(a.access, b.access) && a.access.is_plain && b.access.is_plain &&
-        cta_->can_be_concurrent(a.access.instruction, b.access.instruction, parts_, analyses_->post_dominators(),
-                                closed_edges(a, b)))
+        can_be_concurrent(a, b))
       report_met(a, b, *answer.threads);
     else if (open_.empty())
       open_ = fmt::format("that the accesses in lines {} and {} stay apart could not be proved",
