@@ -74,6 +74,7 @@ class Evaluator {
     return value(id, 0)[0];
   }
   const std::vector<Thread>& threads() const { return threads_; }
+  size_t value_count() const { return known_.size(); }  // computed so far, for budgets
 
  private:
   const Column& value(ValueId id, unsigned depth);

@@ -55,7 +55,7 @@ struct Count {
 
 class BarrierCounter {
  public:
-  BarrierCounter(Context& context, BlockId meets) : analyses_(&context.analyses()), join_(meets) {
+  explicit BarrierCounter(Context& context) : analyses_(&context.analyses()) {
     const flow::Graph& graph = analyses_->graph();
     const ptx::Function& function = context.function();
     per_block_.assign(graph.size(), 0);
@@ -65,8 +65,11 @@ class BarrierCounter {
             ptx::is_whole_cta_barrier(function, function.instructions[id]) && !function.instructions[id].guard;
   }
 
-  std::optional<Count> from(BlockId start) {
-    if (start == join_) return Count{};
+  // False where a count was given up for the time that all of them take, and says nothing.
+  bool has_time() const { return steps_left_ > 0; }
+
+  std::optional<Count> count(BlockId start, BlockId join) {
+    if (start == join) return Count{};
     const flow::Graph& graph = analyses_->graph();
     // The region's blocks in reverse postorder of the whole graph, so that ways are summed up from their ends.
     std::set<BlockId> region;
@@ -74,7 +77,9 @@ class BarrierCounter {
     while (!work.empty()) {
       const BlockId block = work.back();
       work.pop_back();
-      if (block == join_ || !region.insert(block).second) continue;
+      if (block == join || !region.insert(block).second) continue;
+      take(1 + graph.block(block).successor_count);
+      if (!has_time()) return std::nullopt;
       if (region.size() > kMaxRegionBlocks || graph.block(block).exits || graph.block(block).falls_through_end)
         return std::nullopt;
       const auto next = graph.successors(block);
@@ -87,15 +92,17 @@ class BarrierCounter {
     for (const BlockId block : order) {
       std::optional<Count> best;
       for (const BlockId next : graph.successors(block)) {
-        if (next != join_ && graph.order_index(next) <= graph.order_index(block)) {
+        if (next != join && graph.order_index(next) <= graph.order_index(block)) {
           // A way back: it may be gone any number of times.
           const flow::LoopId loop = analyses_->loops().innermost(next);
+          take(region.size());
+          if (!has_time()) return std::nullopt;
           for (const BlockId inside : region)
             if (per_block_[inside] && (loop == flow::kNone || analyses_->loops().contains(loop, inside)))
               return std::nullopt;
           continue;
         }
-        const Count rest = next == join_ ? Count{} : counts[next];
+        const Count rest = next == join ? Count{} : counts[next];
         best = best ? Count{std::min(best->minimum, rest.minimum), std::max(best->maximum, rest.maximum)} : rest;
       }
       if (!best) return std::nullopt;
@@ -105,9 +112,13 @@ class BarrierCounter {
   }
 
  private:
+  static constexpr uint64_t kMaxSteps = 2'000'000;  // a block or an edge each
+
+  void take(uint64_t steps) { steps_left_ -= std::min(steps_left_, steps); }
+
   Analyses* analyses_;
-  BlockId join_;
   std::vector<uint32_t> per_block_;
+  uint64_t steps_left_ = kMaxSteps;
 };
 
 }  // namespace
@@ -125,6 +136,7 @@ RuleResult barrier_count(Context& context) {
   if (barriers == 0) return not_applicable("the kernel has no barrier of the whole CTA");
   std::vector<Finding> findings;
   std::string open;
+  BarrierCounter counter(context);
   for (BlockId block = 0; block < graph.size(); ++block) {
     if (!graph.is_reachable(block) || graph.block(block).successor_count != 2 ||
         analyses.uniformity().branch(block) == flow::Uniformity::uniform)
@@ -132,8 +144,11 @@ RuleResult barrier_count(Context& context) {
     const auto sides = graph.successors(block);
     const BlockId meets = analyses.post_dominators().parent(block);
     if (meets >= graph.size()) continue;  // a way ends: F037
-    BarrierCounter counter(context, meets);
-    const auto one = counter.from(sides[0]), other = counter.from(sides[1]);
+    const auto one = counter.count(sides[0], meets), other = counter.count(sides[1], meets);
+    if (!counter.has_time()) {
+      open = "not decided: budget: the ways between the kernel's branches and where they meet are too many";
+      break;
+    }
     if (!one || !other) continue;  // a barrier in a loop: F045
     if (one->minimum == one->maximum && other->minimum == other->maximum && one->minimum == other->minimum) continue;
     const flow::ValueId predicate = analyses.ssa().guard(graph.last(block));

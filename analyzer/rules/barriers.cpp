@@ -50,15 +50,17 @@ bool same_warp(const flow::Thread& a, const flow::Thread& b) {
 template <class Wanted>
 RuleResult judge_barriers(Context& context, Wanted&& wanted, Severity severity, std::string_view outcome,
                           std::string_view remedy) {
-  const GuardedBarriers guarded = guarded_barriers(context);
-  if (guarded.barrier_count == 0) return not_applicable("the kernel has no barrier of the whole CTA");
   Analyses& analyses = context.analyses();
+  const GuardedBarriers& guarded = analyses.guarded_barriers();
+  if (guarded.barrier_count == 0) return not_applicable("the kernel has no barrier of the whole CTA");
   const ptx::Function& function = context.function();
   std::vector<Finding> findings;
   std::string open;
+  uint64_t steps_left = kMaxSplitSteps;
   for (const GuardedBarrier& barrier : guarded.found) {
     if (!wanted(barrier)) continue;
-    const auto split = find_split_at_barrier(context, barrier);
+    const auto split = find_split_at_barrier(context, barrier, guarded.has_barrier, steps_left);
+    if (steps_left == 0) break;
     if (!split || (barrier.other == OtherSide::other_barrier && !same_warp(split->comes, split->stays))) {
       if (open.empty() &&
           analyses.uniformity().branch(analyses.graph().block_of(barrier.branch)) != flow::Uniformity::uniform)
@@ -77,6 +79,8 @@ RuleResult judge_barriers(Context& context, Wanted&& wanted, Severity severity, 
   }
   if (findings.empty() && !guarded.complete)
     return undecided("not decided: budget: the kernel has too many branches and barriers for all pairs");
+  if (findings.empty() && steps_left == 0)
+    return undecided("not decided: budget: the kernel has too many branches before its barriers to follow all threads");
   if (findings.empty() && !open.empty()) return undecided(open);
   return conclude(std::move(findings), plural(guarded.barrier_count, "barrier") + " over which no such branch decides");
 }

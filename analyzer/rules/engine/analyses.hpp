@@ -23,6 +23,7 @@
 #include "analyzer/ptx/names.hpp"
 #include "analyzer/rules/engine/alignment.hpp"
 #include "analyzer/rules/engine/context.hpp"
+#include "analyzer/rules/engine/divergence.hpp"
 
 namespace ptxkit::rules {
 
@@ -46,6 +47,7 @@ struct Analyses {
   const std::vector<ptx::Access>& accesses();  // of reachable instructions, in program order
   const Alignment& alignment();
   const flow::RegisterPressure& pressure();
+  const GuardedBarriers& guarded_barriers();
   // The threads of a warp that exist, in the first iteration of the loops around `block`: of the block that is
   // promised, or else of one row. Holds until the next call.
   flow::Evaluator& lanes(uint32_t warp, flow::BlockId block);
@@ -65,6 +67,7 @@ struct Analyses {
   std::optional<std::vector<ptx::Access>> accesses_;
   std::optional<Alignment> alignment_;
   std::optional<flow::RegisterPressure> pressure_;
+  std::optional<GuardedBarriers> guarded_barriers_;
   std::map<std::pair<uint32_t, flow::LoopId>, flow::Evaluator> lanes_;  // by warp and innermost loop
 };
 

@@ -117,6 +117,11 @@ const flow::RegisterPressure& Analyses::pressure() {
   return *pressure_;
 }
 
+const GuardedBarriers& Analyses::guarded_barriers() {
+  if (!guarded_barriers_) guarded_barriers_ = rules::guarded_barriers(*context_);
+  return *guarded_barriers_;
+}
+
 flow::Evaluator& Analyses::lanes(uint32_t warp, flow::BlockId block) {
   constexpr size_t kMaxKept = 64;
   const flow::LoopId loop = loops().innermost(block);

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <functional>
 #include <iterator>
+#include <map>
 #include <set>
 #include <utility>
 
@@ -29,71 +30,211 @@ constexpr uint32_t kUsualThreads = 256;
 constexpr size_t kMaxPairs = 1'000'000;
 constexpr int64_t kIterationsTried = 4;
 
-// The blocks whose branch decides whether control comes to `block`: it post-dominates one way out of them, not them.
-std::vector<BlockId> controllers(Analyses& analyses, BlockId block, const std::vector<BlockId>& branches) {
-  std::vector<BlockId> found;
-  const auto& tree = analyses.post_dominators();
-  for (const BlockId branch : branches) {
-    if (branch != block && tree.dominates(block, branch)) continue;
-    const auto successors = analyses.graph().successors(branch);
-    if (std::any_of(successors.begin(), successors.end(), [&](BlockId next) { return tree.dominates(block, next); }))
-      found.push_back(branch);
-  }
-  return found;
-}
+void take(uint64_t& steps_left, uint64_t steps) { steps_left -= std::min(steps_left, steps); }
 
-// Whether a thread that goes on from `start` may end without passing a whole-CTA barrier, may come back to `joins`
-// without one, and whether it surely passes one before `joins`.
+// Takes the values that an evaluator computed in its life off `steps_left`, once for each of its threads.
+class EvaluationCost {
+ public:
+  EvaluationCost(const flow::Evaluator& evaluator, uint64_t& steps_left)
+      : evaluator_(&evaluator), steps_left_(&steps_left) {}
+  EvaluationCost(const EvaluationCost&) = delete;
+  EvaluationCost& operator=(const EvaluationCost&) = delete;
+  ~EvaluationCost() { take(*steps_left_, evaluator_->value_count() * evaluator_->threads().size() / 2); }
+
+ private:
+  const flow::Evaluator* evaluator_;
+  uint64_t* steps_left_;
+};
+
+// Where a thread that goes on from a block may come without passing a whole-CTA barrier.
 struct OtherPath {
   bool ends_without = false;
   bool ends_by_trap_only = true;  // which ends the whole grid: nobody is left to wait
   bool rejoins_without = false;
-  std::set<BlockId> waits_in;  // the blocks with the first barriers on it
+  std::vector<BlockId> waits_in = {};  // the blocks with the first barriers on the way, two at most
+
+  bool waits_in_one() const { return waits_in.size() == 1; }
 };
 
-OtherPath other_path(Analyses& analyses, BlockId start, BlockId joins, const std::vector<bool>& has_barrier) {
-  OtherPath way;
-  const flow::Graph& graph = analyses.graph();
+// Finds the branches that barriers depend on. Kernels with many branches and barriers have more of these pairs than
+// can be walked, so all walks together have kMaxSteps.
+class GuardSearch {
+ public:
+  explicit GuardSearch(Analyses& analyses)
+      : analyses_(&analyses), graph_(&analyses.graph()), tree_(&analyses.post_dominators()) {}
+
+  GuardedBarriers run();
+
+ private:
+  static constexpr uint64_t kMaxSteps = 30'000'000;  // a block or an edge each
+
+  bool take(uint64_t steps) {
+    steps_left_ -= std::min(steps_left_, steps);
+    return steps_left_ > 0;
+  }
+  void find_controllers();
+  const OtherPath& other_path(BlockId start, BlockId joins);
+  void find(ptx::InstructionId barrier);
+  std::optional<GuardedBarrier> judge(ptx::InstructionId barrier, BlockId target, BlockId branch);
+
+  Analyses* analyses_;
+  const flow::Graph* graph_;
+  const flow::DominatorTree* tree_;
+  uint64_t steps_left_ = kMaxSteps;
+  std::vector<BlockId> branches_;
+  // By block: the branches that decide whether control comes to it.
+  std::vector<std::vector<BlockId>> controllers_;
+  std::map<std::pair<BlockId, BlockId>, OtherPath> paths_;  // by start and join
+  std::vector<uint32_t> seen_;                              // by block: the last walk that came there
+  uint32_t walk_ = 0;
+  GuardedBarriers result_;
+};
+
+// A block depends on a branch if it post-dominates a way out of it, and not the branch: it stands on the path up the
+// tree from that way to the parent of the branch.
+void GuardSearch::find_controllers() {
+  controllers_.resize(graph_->size());
+  for (const BlockId branch : branches_) {
+    for (const BlockId way : graph_->successors(branch)) {
+      for (BlockId block = way; block < graph_->size() && block != tree_->parent(branch);
+           block = tree_->parent(block)) {
+        if (!take(1)) return;
+        if (controllers_[block].empty() || controllers_[block].back() != branch) controllers_[block].push_back(branch);
+      }
+    }
+  }
+}
+
+const OtherPath& GuardSearch::other_path(BlockId start, BlockId joins) {
+  const auto [place, is_new] = paths_.try_emplace({start, joins});
+  OtherPath& way = place->second;
+  if (!is_new) return way;
   if (start == joins) {
     way.rejoins_without = true;
     return way;
   }
-  std::vector<bool> seen(graph.size(), false);
+  ++walk_;
   std::vector<BlockId> work{start};
   while (!work.empty()) {
     const BlockId block = work.back();
     work.pop_back();
-    if (seen[block]) continue;
-    seen[block] = true;
-    if (has_barrier[block]) {
-      way.waits_in.insert(block);
+    if (seen_[block] == walk_) continue;
+    seen_[block] = walk_;
+    if (!take(1 + graph_->block(block).successor_count)) break;
+    if (result_.has_barrier[block]) {
+      if (way.waits_in.size() < 2) way.waits_in.push_back(block);
       continue;
     }
-    if (graph.block(block).exits || graph.block(block).falls_through_end) {
+    if (graph_->block(block).exits || graph_->block(block).falls_through_end) {
       way.ends_without = true;
-      if (graph.function().instructions[graph.last(block)].op != ptx::Op::trap) way.ends_by_trap_only = false;
+      if (graph_->function().instructions[graph_->last(block)].op != ptx::Op::trap) way.ends_by_trap_only = false;
     }
-    for (const BlockId next : graph.successors(block)) {
+    for (const BlockId next : graph_->successors(block)) {
       if (next == joins)
         way.rejoins_without = true;
-      else
+      else if (seen_[next] != walk_)
         work.push_back(next);
     }
   }
   return way;
 }
 
-}  // namespace
+std::optional<GuardedBarrier> GuardSearch::judge(ptx::InstructionId barrier, BlockId target, BlockId branch) {
+  GuardedBarrier guarded;
+  guarded.barrier = barrier;
+  guarded.branch = graph_->last(branch);
+  guarded.is_divergent = true;
+  const auto successors = graph_->successors(branch);
+  if (!take(successors.size())) return std::nullopt;
+  BlockId own = flow::kNone, other = flow::kNone;
+  for (size_t i = 0; i < successors.size(); ++i) {
+    if (tree_->dominates(target, successors[i])) {
+      guarded.on_taken_side = i == 0 && graph_->function().instructions[guarded.branch].op == ptx::Op::bra;
+      own = successors[i];
+    } else {
+      other = successors[i];
+    }
+  }
+  const flow::Loops& loops = analyses_->loops();
+  const flow::LoopId loop = loops.innermost(branch);
+  guarded.leaves_loop = loop != flow::kNone && other != flow::kNone &&
+                        loops.contains(loop, graph_->block_of(barrier)) && !loops.contains(loop, other);
+  if (other == flow::kNone) {
+    guarded.other = GuardedBarrier::OtherSide::leaves;
+    return guarded;
+  }
+  const OtherPath& way = other_path(other, tree_->parent(branch));
+  // Both ways come to one and the same barrier next, but for a trap on one of them.
+  if (way.waits_in_one() && way.ends_by_trap_only && !way.rejoins_without) {
+    const OtherPath& this_way = other_path(own, tree_->parent(branch));
+    if (this_way.ends_by_trap_only && !this_way.rejoins_without && this_way.waits_in == way.waits_in)
+      return std::nullopt;
+  }
+  guarded.other = way.rejoins_without ? GuardedBarrier::OtherSide::rejoins
+                  : way.ends_without  ? GuardedBarrier::OtherSide::leaves
+                                      : GuardedBarrier::OtherSide::other_barrier;
+  return guarded;
+}
 
-namespace {
+void GuardSearch::find(ptx::InstructionId barrier) {
+  const BlockId own = graph_->block_of(barrier);
+  std::set<BlockId> seen;
+  std::vector<std::pair<BlockId, BlockId>> work;  // {what depends, branch it depends on}
+  for (const BlockId branch : controllers_[own]) work.emplace_back(own, branch);
+  size_t steps = 0;
+  while (!work.empty()) {
+    const auto [target, branch] = work.back();
+    work.pop_back();
+    if (!take(1)) return;
+    if (!seen.insert(branch).second) continue;
+    if (++steps * branches_.size() > kMaxPairs) {
+      result_.complete = false;
+      return;
+    }
+    for (const BlockId outer : controllers_[branch]) work.emplace_back(branch, outer);
+    if (analyses_->uniformity().branch(branch) == Uniformity::uniform) continue;
+    const auto guarded = judge(barrier, target, branch);
+    if (steps_left_ == 0) return;  // a walk that was cut short says nothing
+    if (guarded) result_.found.push_back(*guarded);
+  }
+}
+
+GuardedBarriers GuardSearch::run() {
+  const ptx::Function& function = graph_->function();
+  result_.has_barrier.assign(graph_->size(), false);
+  seen_.assign(graph_->size(), 0);
+  std::vector<ptx::InstructionId> barriers;
+  for (BlockId block = 0; block < graph_->size(); ++block) {
+    for (ptx::InstructionId id = graph_->block(block).first; id < graph_->block(block).end; ++id)
+      if (ptx::is_whole_cta_barrier(function, function.instructions[id])) {
+        if (graph_->is_reachable(block)) barriers.push_back(id);
+        result_.has_barrier[block] = true;
+      }
+    if (graph_->is_reachable(block) && graph_->block(block).successor_count + graph_->block(block).exits > 1)
+      branches_.push_back(block);
+  }
+  result_.barrier_count = barriers.size();
+  if (barriers.size() * branches_.size() > kMaxPairs) {
+    result_.complete = false;
+    return std::move(result_);
+  }
+  if (!barriers.empty()) find_controllers();
+  for (const ptx::InstructionId barrier : barriers) {
+    if (steps_left_ == 0) break;
+    find(barrier);
+  }
+  result_.complete = result_.complete && steps_left_ > 0;
+  return std::move(result_);
+}
 
 // Whether thread number `n` of those that are evaluated will do for a side of the split: `value` is what it computes.
 using SplitFilter = std::function<bool(flow::Evaluator& evaluator, size_t n, bool value)>;
 
 // As find_split(), by the threads that `filter` lets through, if it is not empty; `comes` computes `value_of_comes`.
+// Takes what the evaluation costs off `steps_left`, and gives up when nothing is left.
 std::optional<SplitThreads> find_filtered_split(Context& context, flow::ValueId predicate,
                                                 ptx::InstructionId instruction, bool value_of_comes,
-                                                const SplitFilter& filter) {
+                                                const SplitFilter& filter, uint64_t& steps_left) {
   Analyses& analyses = context.analyses();
   flow::Forms& forms = analyses.forms();
   const flow::LaunchShape& shape = analyses.shape();
@@ -105,20 +246,26 @@ std::optional<SplitThreads> find_filtered_split(Context& context, flow::ValueId 
   const uint32_t nx = shape.is_exact ? shape.threads[0] : std::min(shape.max_threads, kUsualThreads);
   const uint32_t ny = shape.is_exact ? shape.threads[1] : 1, nz = shape.is_exact ? shape.threads[2] : 1;
   std::vector<flow::Thread> threads;
-  for (uint32_t n = 0; n < std::min(nx * ny * nz, 1024u); ++n) {
+  const uint32_t count = std::min(nx * ny * nz, 1024u);
+  threads.reserve(count);
+  for (uint32_t n = 0; n < count; ++n) {
     // Of block (0, 0, 0), which every grid has.
     flow::Thread thread{.tid = {n % nx, n / nx % ny, n / (nx * ny)}, .nctaid = {1, 1, 1}};
     if (shape.is_exact) std::copy_n(shape.threads, 3, thread.ntid);
     threads.push_back(thread);
   }
-  for (int64_t k = 0; k < (inner == flow::kNone ? 1 : kIterationsTried); ++k) {
+  for (int64_t k = 0; k < (inner == flow::kNone ? 1 : kIterationsTried) && steps_left > 0; ++k) {
     std::optional<flow::Thread> comes, stays;
     bool certain = shape.is_exact;
     auto iterations = flow::first_iterations(analyses.loops(), block);
     if (inner != flow::kNone) iterations[inner] = k;
     flow::Evaluator evaluator(forms, threads, std::move(iterations));
+    const EvaluationCost cost(evaluator, steps_left);
+    take(steps_left, 4 * threads.size());  // for the evaluator itself
     const flow::Column values = evaluator.column(predicate);
     for (uint32_t n = 0; n < threads.size() && !(comes && stays); ++n) {
+      take(steps_left, 1 + conditions.size());
+      if (steps_left == 0) return std::nullopt;
       const flow::Thread& thread = threads[n];
       const auto value = values[n];
       if (!value) return std::nullopt;
@@ -135,7 +282,7 @@ std::optional<SplitThreads> find_filtered_split(Context& context, flow::ValueId 
       auto& slot = (*value != 0) == value_of_comes ? comes : stays;
       if (!slot && (!filter || filter(evaluator, n, *value != 0))) slot = thread;
     }
-    if (!comes || !stays) continue;
+    if (!comes || !stays || steps_left == 0) continue;
     SplitThreads split{*comes, *stays, std::nullopt, Tier::proved, {}};
     if (inner != flow::kNone) split.iteration = k;
     if (k > 0) certain = false;
@@ -159,23 +306,26 @@ struct Reached {
   bool ends = false;  // the thread may end
 };
 
-// Follows thread number `n` of those that are evaluated from `branch` on, by the tests that are known for it. `around`:
-// the loops around the branch, whose next turn is not followed. `barriers`, if not null: blocks that are not passed.
-Reached follow(Analyses& analyses, flow::Evaluator& evaluator, size_t n, BlockId branch,
-               const std::vector<flow::LoopId>& around, const std::vector<bool>* barriers) {
+// Follows thread number `n` of those that are evaluated from `branch` on, by the tests that are known for it. The next
+// turn of the loops around `turn_of`, if not kNone, is not followed. `barriers`, if not null: blocks that are not
+// passed. Takes the blocks off `steps_left`, and ends early when nothing is left.
+Reached follow(Analyses& analyses, flow::Evaluator& evaluator, size_t n, BlockId branch, BlockId turn_of,
+               const std::vector<bool>* barriers, uint64_t& steps_left) {
   const flow::Graph& graph = analyses.graph();
   const flow::Loops& loops = analyses.loops();
+  const auto is_around = [&](flow::LoopId loop) { return turn_of != flow::kNone && loops.contains(loop, turn_of); };
   Reached reached{std::vector<bool>(graph.size(), false)};
   std::vector<BlockId> work{branch};
-  while (!work.empty()) {
+  while (!work.empty() && steps_left > 0) {
     const BlockId block = work.back();
     work.pop_back();
+    take(steps_left, 1 + graph.block(block).successor_count);
     if (barriers != nullptr && block != branch && (*barriers)[block]) continue;
     const ptx::InstructionId last = graph.last(block);
     const ptx::Instruction& instruction = graph.function().instructions[last];
     const bool is_branch = instruction.op == ptx::Op::bra, exits = graph.block(block).exits;
     const flow::LoopId inner = loops.innermost(block);
-    const bool is_known_turn = inner == flow::kNone || std::ranges::find(around, inner) != around.end();
+    const bool is_known_turn = inner == flow::kNone || is_around(inner);
     const flow::ValueId predicate = analyses.ssa().guard(last);
     std::optional<bool> runs;  // the last instruction
     if ((is_branch || exits) && predicate != flow::kNone && is_known_turn) {
@@ -187,9 +337,9 @@ Reached follow(Analyses& analyses, flow::Evaluator& evaluator, size_t n, BlockId
     for (size_t i = 0; i < successors.size(); ++i) {
       const BlockId next = successors[i];
       if (runs && *runs != (is_branch && i == 0)) continue;
-      if (reached.blocks[next] ||
-          std::ranges::any_of(around, [&](flow::LoopId loop) { return loops.loop(loop).header == next; }))
-        continue;
+      const flow::LoopId loop = loops.innermost(next);
+      const bool is_next_turn = loop != flow::kNone && loops.loop(loop).header == next && is_around(loop);
+      if (reached.blocks[next] || is_next_turn) continue;
       reached.blocks[next] = true;
       work.push_back(next);
     }
@@ -201,10 +351,12 @@ Reached follow(Analyses& analyses, flow::Evaluator& evaluator, size_t n, BlockId
 
 std::optional<SplitThreads> find_split(Context& context, flow::ValueId predicate, ptx::InstructionId instruction,
                                        bool is_negated) {
-  return find_filtered_split(context, predicate, instruction, !is_negated, {});
+  uint64_t steps_left = kMaxSplitSteps;
+  return find_filtered_split(context, predicate, instruction, !is_negated, {}, steps_left);
 }
 
-std::optional<SplitThreads> find_split_at_barrier(Context& context, const GuardedBarrier& barrier) {
+std::optional<SplitThreads> find_split_at_barrier(Context& context, const GuardedBarrier& barrier,
+                                                  const std::vector<bool>& has_barrier, uint64_t& steps_left) {
   Analyses& analyses = context.analyses();
   const flow::Graph& graph = analyses.graph();
   const ptx::Function& function = context.function();
@@ -214,112 +366,32 @@ std::optional<SplitThreads> find_split_at_barrier(Context& context, const Guarde
   const BlockId branch = graph.block_of(barrier.branch), goal = graph.block_of(barrier.barrier);
   const bool true_comes = barrier.on_taken_side != is_negated;
   if (barrier.leaves_loop || goal == branch)
-    return find_filtered_split(context, predicate, barrier.branch, true_comes, {});
-  std::vector<flow::LoopId> around;
-  for (flow::LoopId loop = 0; loop < analyses.loops().all().size(); ++loop)
-    if (analyses.loops().contains(loop, branch)) around.push_back(loop);
-  std::vector<bool> has_barrier(graph.size(), false);
-  for (BlockId block = 0; block < graph.size(); ++block)
-    for (ptx::InstructionId id = graph.block(block).first; id < graph.block(block).end; ++id)
-      if (ptx::is_whole_cta_barrier(function, function.instructions[id])) has_barrier[block] = true;
+    return find_filtered_split(context, predicate, barrier.branch, true_comes, {}, steps_left);
   const BlockId join = analyses.post_dominators().parent(branch);
   const auto will_do = [&](flow::Evaluator& evaluator, size_t n, bool is_to_come) {
-    if (follow(analyses, evaluator, n, branch, around, nullptr).blocks[goal] != is_to_come) return false;
+    if (follow(analyses, evaluator, n, branch, branch, nullptr, steps_left).blocks[goal] != is_to_come) return false;
     if (!is_to_come && barrier.other != GuardedBarrier::OtherSide::other_barrier) {
-      const Reached missing = follow(analyses, evaluator, n, branch, around, &has_barrier);
+      const Reached missing = follow(analyses, evaluator, n, branch, branch, &has_barrier, steps_left);
       const bool rejoins = join < missing.blocks.size() && missing.blocks[join];
       if (!missing.ends && !(barrier.other == GuardedBarrier::OtherSide::rejoins && rejoins)) return false;
     }
-    return branch == 0 || follow(analyses, evaluator, n, 0, {}, nullptr).blocks[branch];
+    return branch == 0 || follow(analyses, evaluator, n, 0, flow::kNone, nullptr, steps_left).blocks[branch];
   };
   bool has_refused = false;
   const auto find = [&](bool value_of_comes) {
-    return find_filtered_split(context, predicate, barrier.branch, value_of_comes,
-                               [&](flow::Evaluator& evaluator, size_t n, bool value) {
-                                 const bool good = will_do(evaluator, n, value == value_of_comes);
-                                 has_refused |= !good;
-                                 return good;
-                               });
+    return find_filtered_split(
+        context, predicate, barrier.branch, value_of_comes,
+        [&](flow::Evaluator& evaluator, size_t n, bool value) {
+          const bool good = will_do(evaluator, n, value == value_of_comes);
+          has_refused |= !good;
+          return good;
+        },
+        steps_left);
   };
   auto split = find(true_comes);
   return !split && has_refused ? find(!true_comes) : split;
 }
 
-GuardedBarriers guarded_barriers(Context& context) {
-  Analyses& analyses = context.analyses();
-  const flow::Graph& graph = analyses.graph();
-  const ptx::Function& function = context.function();
-  const auto& uniformity = analyses.uniformity();
-  GuardedBarriers result;
-  std::vector<bool> has_barrier(graph.size(), false);
-  std::vector<ptx::InstructionId> barriers;
-  std::vector<BlockId> branches;
-  for (BlockId block = 0; block < graph.size(); ++block) {
-    if (!graph.is_reachable(block)) continue;
-    for (ptx::InstructionId id = graph.block(block).first; id < graph.block(block).end; ++id)
-      if (ptx::is_whole_cta_barrier(function, function.instructions[id])) {
-        barriers.push_back(id);
-        has_barrier[block] = true;
-      }
-    if (graph.block(block).successor_count + graph.block(block).exits > 1) branches.push_back(block);
-  }
-  result.barrier_count = barriers.size();
-  if (barriers.size() * branches.size() > kMaxPairs) {
-    result.complete = false;
-    return result;
-  }
-  for (const ptx::InstructionId barrier : barriers) {
-    std::set<BlockId> seen;
-    std::vector<std::pair<BlockId, BlockId>> work;  // {what depends, branch it depends on}
-    for (const BlockId branch : controllers(analyses, graph.block_of(barrier), branches))
-      work.emplace_back(graph.block_of(barrier), branch);
-    size_t steps = 0;
-    while (!work.empty()) {
-      const auto [target, branch] = work.back();
-      work.pop_back();
-      if (!seen.insert(branch).second) continue;
-      if (++steps * branches.size() > kMaxPairs) {
-        result.complete = false;
-        break;
-      }
-      for (const BlockId outer : controllers(analyses, branch, branches)) work.emplace_back(branch, outer);
-      if (uniformity.branch(branch) == Uniformity::uniform) continue;
-      GuardedBarrier guarded;
-      guarded.barrier = barrier;
-      guarded.branch = graph.last(branch);
-      guarded.is_divergent = true;
-      const auto successors = graph.successors(branch);
-      const auto& tree = analyses.post_dominators();
-      BlockId own = flow::kNone, other = flow::kNone;
-      for (size_t i = 0; i < successors.size(); ++i) {
-        if (tree.dominates(target, successors[i])) {
-          guarded.on_taken_side = i == 0 && function.instructions[guarded.branch].op == ptx::Op::bra;
-          own = successors[i];
-        } else {
-          other = successors[i];
-        }
-      }
-      const flow::LoopId loop = analyses.loops().innermost(branch);
-      guarded.leaves_loop = loop != flow::kNone && other != flow::kNone &&
-                            analyses.loops().contains(loop, graph.block_of(barrier)) &&
-                            !analyses.loops().contains(loop, other);
-      if (other == flow::kNone) {
-        guarded.other = GuardedBarrier::OtherSide::leaves;
-      } else {
-        const OtherPath way = other_path(analyses, other, tree.parent(branch), has_barrier);
-        // Both ways come to one and the same barrier next, but for a trap on one of them.
-        if (way.waits_in.size() == 1 && way.ends_by_trap_only && !way.rejoins_without) {
-          const OtherPath this_way = other_path(analyses, own, tree.parent(branch), has_barrier);
-          if (this_way.ends_by_trap_only && !this_way.rejoins_without && this_way.waits_in == way.waits_in) continue;
-        }
-        guarded.other = way.rejoins_without ? GuardedBarrier::OtherSide::rejoins
-                        : way.ends_without  ? GuardedBarrier::OtherSide::leaves
-                                            : GuardedBarrier::OtherSide::other_barrier;
-      }
-      result.found.push_back(guarded);
-    }
-  }
-  return result;
-}
+GuardedBarriers guarded_barriers(Context& context) { return GuardSearch(context.analyses()).run(); }
 
 }  // namespace ptxkit::rules

@@ -45,6 +45,7 @@ struct GuardedBarrier {
 // where the kernel is too large to examine all pairs.
 struct GuardedBarriers {
   std::vector<GuardedBarrier> found;
+  std::vector<bool> has_barrier;  // by block, whether reachable or not
   size_t barrier_count = 0;
   bool complete = true;
 };
@@ -53,6 +54,11 @@ GuardedBarriers guarded_barriers(Context& context);
 // Two threads that part at the barrier's branch. `comes` may come to the barrier, `stays` cannot and misses it as the
 // barrier's OtherSide says, as far as the tests before and behind the branch are known for a thread. By those tests it
 // may be threads of the branch's other side that come. What the next turn of a loop around the branch does is left out.
-std::optional<SplitThreads> find_split_at_barrier(Context& context, const GuardedBarrier& barrier);
+// `has_barrier` is that of GuardedBarriers. The search takes its steps off `steps_left`; where that becomes 0 it has
+// found nothing, and that does not mean that there is nothing.
+std::optional<SplitThreads> find_split_at_barrier(Context& context, const GuardedBarrier& barrier,
+                                                  const std::vector<bool>& has_barrier, uint64_t& steps_left);
+
+inline constexpr uint64_t kMaxSplitSteps = 150'000'000;  // for the searches of one rule in a kernel
 
 }  // namespace ptxkit::rules

@@ -18,6 +18,7 @@
 #include <utility>
 #include <vector>
 
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <unistd.h>
@@ -260,6 +261,23 @@ TEST(Races, APairBeyondTheBudgetIsNamed) {
   EXPECT_EQ(few.result.verdict, Verdict::survived) << few.result.basis;
   EXPECT_EQ(many.result.verdict, Verdict::undecided);
   EXPECT_NE(many.result.basis.find("not decided: budget"), std::string::npos) << many.result.basis;
+}
+
+// Any block may come before any barrier, so what the rules would have to follow grows with the cube of the length.
+TEST(Barriers, MoreWaysToBarriersThanTheBudgetAreNamed) {
+  constexpr unsigned kBlocks = 800;
+  std::string text =
+      ".version 8.0\n.target sm_80\n.address_size 64\n.shared .align 4 .b8 s[4096];\n.visible .entry k()\n{\n"
+      ".reg .pred %p;\n.reg .b32 %r<4>;\nmov.u32 %r1, %tid.x;\nmov.u32 %r2, s;\n";
+  for (unsigned i = 0; i < kBlocks; ++i) {
+    text += fmt::format(
+        "L{}: add.u32 %r3, %r3, %r1;\nadd.u32 %r2, %r2, %r3;\nst.shared.u32 [%r2], %r1;\n"
+        "setp.eq.u32 %p, %r3, {};\n@%p bra L{};\nbar.sync 0;\n",
+        i, i, (i * 104'729 + 5) % kBlocks);
+  }
+  const Outcome outcome = run("F038", text + "ret;\n}\n", Profile::root_cause);
+  EXPECT_EQ(outcome.result.verdict, Verdict::undecided);
+  EXPECT_NE(outcome.result.basis.find("not decided: budget"), std::string::npos) << outcome.result.basis;
 }
 
 // Not a fixture: current assemblers reject PTX with this directive.
