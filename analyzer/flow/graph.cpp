@@ -2,6 +2,7 @@
 #include "analyzer/flow/graph.hpp"
 
 #include <algorithm>
+#include <utility>
 
 #include "analyzer/ptx/facts.hpp"
 
@@ -40,6 +41,17 @@ bool ends_block(const ptx::Instruction& instruction) {
 
 }  // namespace
 
+uint64_t target_count(const ptx::Function& function) {
+  uint64_t count = 0;
+  for (const ptx::Instruction& instruction : function.instructions) {
+    if (!ptx::is_branch(instruction)) continue;
+    for (const ptx::Operand& operand : function.operands(instruction))
+      if (operand.kind == OperandKind::prototype && operand.id < function.tables.size())
+        count += function.tables[operand.id].targets.size();
+  }
+  return count;
+}
+
 Graph::Graph(const ptx::Function& function) : function_(&function) {
   const uint32_t count = static_cast<uint32_t>(function.instructions.size());
   std::vector<bool> starts(count + 1, false);
@@ -55,6 +67,7 @@ Graph::Graph(const ptx::Function& function) : function_(&function) {
     blocks_.back().end = i + 1;
   }
 
+  std::vector<BlockId> connected_from(blocks_.size(), kNone);  // the last block with an edge to this one
   for (BlockId id = 0; id < blocks_.size(); ++id) {
     Block& block = blocks_[id];
     block.first_successor = static_cast<uint32_t>(successors_.size());
@@ -64,8 +77,7 @@ Graph::Graph(const ptx::Function& function) : function_(&function) {
         return;
       }
       const BlockId successor = block_of_[target];
-      if (std::find(successors_.begin() + block.first_successor, successors_.end(), successor) == successors_.end())
-        successors_.push_back(successor);
+      if (std::exchange(connected_from[successor], id) != id) successors_.push_back(successor);
     };
     const ptx::Instruction& last = function.instructions[block.end - 1];
     const bool guarded = static_cast<bool>(last.guard);

@@ -23,6 +23,9 @@ struct Block {
   bool falls_through_end = false;  // control may run past the last instruction of the function
 };
 
+// How many targets the tables of all brx.idx have together. Tables can be shared, so a short text can have many.
+uint64_t target_count(const ptx::Function& function);
+
 class Graph {
  public:
   explicit Graph(const ptx::Function& function);

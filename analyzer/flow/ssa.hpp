@@ -42,6 +42,9 @@ class Ssa {
  public:
   Ssa(const Graph& graph, const DominatorTree& dominators);
 
+  // Whether the phis fitted into kMaxSteps. If not there are none, and the values after joins are wrong.
+  bool is_complete() const { return complete_; }
+
   const Graph& graph() const { return *graph_; }
   std::span<const Value> values() const { return values_; }
   const Value& value(ValueId id) const { return values_[id]; }
@@ -62,12 +65,16 @@ class Ssa {
   // Values ordered so that each follows the values that it reads, except phi arguments along back edges.
   std::span<const ValueId> order() const { return order_; }
 
+  static constexpr uint64_t kMaxSteps = 4'000'000;     // of placing phis, and
+  static constexpr uint64_t kStepsOfInstruction = 64;  // this many more for each instruction
+
  private:
   void place_phis(const DominatorTree& dominators);
   void rename(const DominatorTree& dominators);
   void collect_uses();
 
   const Graph* graph_;
+  bool complete_ = true;
   std::vector<Value> values_;
   std::vector<ValueId> operand_values_, guard_values_, arguments_, phis_, order_;
   std::vector<uint32_t> first_phi_;

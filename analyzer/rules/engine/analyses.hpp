@@ -30,6 +30,8 @@ namespace ptxkit::rules {
 struct Analyses {
   explicit Analyses(Context& context) : context_(&context) {}
 
+  // Whether the control flow is small enough for the other analyses. Where it is not, only run_rule() asks more.
+  bool fits();
   const flow::Graph& graph();
   const flow::DominatorTree& dominators();
   const flow::DominatorTree& post_dominators();
@@ -54,6 +56,7 @@ struct Analyses {
 
  private:
   Context* context_;
+  std::optional<bool> fits_;
   std::optional<flow::Graph> graph_;
   std::optional<flow::DominatorTree> dominators_, post_dominators_;
   std::optional<flow::Loops> loops_;

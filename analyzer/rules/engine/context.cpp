@@ -28,6 +28,17 @@ Analyses& Context::analyses() {
   return *analyses_;
 }
 
+bool Analyses::fits() {
+  // Tables that many brx.idx share make the number of edges quadratic; phis can be that too, which Ssa says.
+  constexpr uint64_t kMaxTargets = 1'000'000, kTargetsOfInstruction = 16;
+  if (!fits_) {
+    const uint64_t instructions = context_->function().instructions.size();
+    const uint64_t most = kMaxTargets + kTargetsOfInstruction * instructions;
+    fits_ = flow::target_count(context_->function()) <= most && ssa().is_complete();
+  }
+  return *fits_;
+}
+
 const flow::Graph& Analyses::graph() {
   if (!graph_) graph_.emplace(context_->function());
   return *graph_;

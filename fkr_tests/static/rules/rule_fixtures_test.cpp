@@ -280,6 +280,28 @@ TEST(Barriers, MoreWaysToBarriersThanTheBudgetAreNamed) {
   EXPECT_NE(outcome.result.basis.find("not decided: budget"), std::string::npos) << outcome.result.basis;
 }
 
+// A table that many branches share makes a short text with very many edges.
+TEST(ControlFlow, MoreEdgesThanTheBudgetLeaveEveryRuleUndecided) {
+  auto kernel = [](unsigned labels) {
+    std::string table, blocks;
+    for (unsigned i = 0; i < labels; ++i) {
+      table += fmt::format("{}L{}", i == 0 ? "" : ", ", i);
+      blocks += fmt::format("L{}:\n", i);
+      if (i % 8 == 0) blocks += "add.u32 %r1, %r1, 1;\nbrx.idx %r1, T;\n";
+    }
+    return ".version 8.0\n.target sm_80\n.address_size 64\n.visible .entry k()\n{\n.reg .b32 %r<2>;\nT: "
+           ".branchtargets " +
+           table + ";\nmov.u32 %r1, %tid.x;\nbrx.idx %r1, T;\n" + blocks + "ret;\n}\n";
+  };
+  const auto names_budget = [](const Outcome& outcome) {
+    return outcome.result.verdict == Verdict::undecided &&
+           outcome.result.basis.find("not decided: budget") != std::string::npos;
+  };
+  EXPECT_FALSE(names_budget(run("F038", kernel(100), Profile::root_cause)));
+  for (const char* rule : {"F038", "F051", "F036"})
+    EXPECT_TRUE(names_budget(run(rule, kernel(4000), Profile::root_cause))) << rule;
+}
+
 // Not a fixture: current assemblers reject PTX with this directive.
 TEST(DeprecatedOpcode, TheDirectiveOfPtx20Too) {
   const std::string head = ".version 2.0\n.target sm_20\n.entry k()\n.maxntid 128\n";

@@ -88,6 +88,7 @@ std::string Values::at(const Occurrence& occurrence) {
   for (size_t i = 0; i < std::min(of_written.size(), of_copy.size()); ++i)
     if (of_written[i] == occurrence.operand) index = of_copy[i];
   if (index == ptx::kNone) return "";
+  if (!found->context.analyses().fits()) return "";
   const flow::Domain& domain = found->context.analyses().domain();
   const flow::ValueId value = domain.ssa().at(index);
   if (value == ptx::kNone) return "";
@@ -102,6 +103,7 @@ std::vector<AccessNote> Values::accesses(ptx::FunctionId id) {
   Analyzed* const found = analyzed(id);
   if (found == nullptr) return notes;
   rules::Analyses& analyses = found->context.analyses();
+  if (!analyses.fits()) return notes;
   const ptx::Function& function = found->context.function();
   const ptx::Function& written = parsed_.module.functions[id];
   const std::vector<ptx::Access>& all = analyses.accesses();

@@ -54,6 +54,25 @@ TEST(Ssa, AGuardedDefinitionKeepsTheOldValue) {
   EXPECT_EQ(k.domain.fact(k.ssa.value(guarded).old).low, 4u);
 }
 
+// A variable for each of n loops in each other gives n * n phis.
+TEST(Ssa, MorePhisThanTheBudgetAreNotPlaced) {
+  auto nest = [](unsigned loops) {
+    std::string before = ".reg .b32 %x<2000>;\n", inside, after;
+    for (unsigned i = 0; i < loops; ++i) {
+      const std::string number = std::to_string(i), x = "%x" + number;
+      before += "mov.u32 " + x + ", 0;\n";
+      inside += "L" + number + ":\nadd.u32 %r1, %r1, 1;\n";
+      after = "add.u32 " + x + ", " + x + ", 1;\nsetp.lt.u32 %p1, " + x + ", 9;\n@%p1 bra L" + number + ";\n" + after;
+    }
+    return before + inside + after + "ret;";
+  };
+  const Kernel few(nest(100)), many(nest(1500));
+  EXPECT_TRUE(few.ssa.is_complete());
+  EXPECT_GE(phi_count(few), 100u * 100 / 2);
+  EXPECT_FALSE(many.ssa.is_complete());
+  EXPECT_EQ(phi_count(many), 0u);
+}
+
 TEST(Ssa, AReadBeforeAnyDefinitionIsUndefined) {
   const Kernel k("st.shared.u32 [s], %r1;\nret;");
   ASSERT_EQ(k.ssa.size(), 1u);
