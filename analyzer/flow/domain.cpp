@@ -151,20 +151,9 @@ Domain::Domain(const ptx::Module& module, const Ssa& ssa, const LaunchShape& sha
       }
     }
     facts_[id] = fact;
-    for (const Use& use : ssa.uses(id)) {
-      auto mark = [&](ValueId user) {
-        if (user != kNone && position[user] != kNone) dirty.insert(position[user]);
-      };
-      if (use.kind == Use::Kind::phi || use.kind == Use::Kind::old) {
-        mark(use.id);
-      } else {
-        const ptx::Instruction& instruction = ssa.graph().function().instructions[use.id];
-        ptx::for_each_register(ssa.graph().function(), instruction,
-                               [&](uint32_t index, const ptx::Operand&, bool written) {
-                                 if (written) mark(ssa.at(index));
-                               });
-      }
-    }
+    ssa.for_each_dependent(id, [&](ValueId user) {
+      if (position[user] != kNone) dirty.insert(position[user]);
+    });
   }
 }
 

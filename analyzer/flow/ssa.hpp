@@ -15,6 +15,7 @@
 
 #include "analyzer/flow/dominators.hpp"
 #include "analyzer/flow/graph.hpp"
+#include "analyzer/ptx/facts.hpp"
 #include "analyzer/ptx/tree.hpp"
 
 namespace ptxkit::flow {
@@ -61,6 +62,24 @@ class Ssa {
   }
   std::span<const Use> uses(ValueId id) const {
     return {uses_.data() + first_use_[id], first_use_[id + 1] - first_use_[id]};
+  }
+  // Calls visit(value) for the values that are computed from `id`; more than once where one reads it twice.
+  template <class Visit>
+  void for_each_dependent(ValueId id, Visit&& visit) const {
+    const auto visit_known = [&](ValueId dependent) {
+      if (dependent != kNone) visit(dependent);
+    };
+    for (const Use& use : uses(id)) {
+      if (use.kind == Use::Kind::phi || use.kind == Use::Kind::old) {
+        visit_known(use.id);
+        continue;
+      }
+      const ptx::Function& function = graph_->function();
+      ptx::for_each_register(function, function.instructions[use.id],
+                             [&](uint32_t index, const ptx::Operand&, bool written) {
+                               if (written) visit_known(at(index));
+                             });
+    }
   }
   // Values ordered so that each follows the values that it reads, except phi arguments along back edges.
   std::span<const ValueId> order() const { return order_; }

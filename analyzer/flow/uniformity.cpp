@@ -38,9 +38,6 @@ UniformityAnalysis::UniformityAnalysis(const Domain& domain, const DominatorTree
 void UniformityAnalysis::settle() {
   const Ssa& ssa = domain_->ssa();
   const Graph& graph = ssa.graph();
-  const auto mark = [&](ValueId user) {
-    if (user != kNone && position_[user] != kNone) values_.insert(position_[user]);
-  };
   size_t branch_at = 0;
   while (true) {
     for (size_t at = values_.take(0); at != PositionSet::kNoPosition; at = values_.take(at + 1)) {
@@ -48,16 +45,13 @@ void UniformityAnalysis::settle() {
       const Uniformity level = std::max(levels_[id], transfer(id));
       if (level == levels_[id]) continue;
       levels_[id] = level;
+      ssa.for_each_dependent(id, [&](ValueId user) {
+        if (position_[user] != kNone) values_.insert(position_[user]);
+      });
       for (const Use& use : ssa.uses(id)) {
-        if (use.kind == Use::Kind::phi || use.kind == Use::Kind::old) {
-          mark(use.id);
-          continue;
-        }
+        if (use.kind == Use::Kind::phi || use.kind == Use::Kind::old) continue;
         const BlockId block = graph.block_of(use.id);
         if (graph.last(block) == use.id) branches_.insert(graph.order_index(block));
-        ptx::for_each_register(
-            graph.function(), graph.function().instructions[use.id],
-            [&](uint32_t index, const ptx::Operand&, bool written) { written ? mark(ssa.at(index)) : void(); });
       }
     }
     branch_at = branches_.take(branch_at);

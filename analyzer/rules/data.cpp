@@ -70,13 +70,15 @@ class Undefinedness {
     // Greatest fixed point: a value is undefined until one of its ways defines it.
     const flow::Ssa& ssa = *ssa_;
     always_.assign(ssa.size(), true);
-    for (bool again = true; again;) {
-      again = false;
-      for (const ValueId id : ssa.order()) {
-        if (!always_[id] || is_undefined(id)) continue;
-        always_[id] = false;
-        again = true;
-      }
+    std::vector<ValueId> work(ssa.order().rbegin(), ssa.order().rend());
+    while (!work.empty()) {
+      const ValueId id = work.back();
+      work.pop_back();
+      if (!always_[id] || is_undefined(id)) continue;
+      always_[id] = false;
+      ssa.for_each_dependent(id, [&](ValueId dependent) {
+        if (always_[dependent]) work.push_back(dependent);
+      });
     }
   }
 
