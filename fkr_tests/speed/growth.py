@@ -52,7 +52,19 @@ def atomics_and_reads(n):
                   f"atom.global.add.u32 %r5, [%rd{i + 1}], 1;\nld.global.u32 %r6, [%rd{i + 1}];" for i in range(n // 4))
 
 
-SHAPES = [atomics_and_reads, loads_of_one_base, calls_in_a_chain, comments_that_allow, comments_before_functions]
+def branches_with_one_table(n):
+    count = n // 2
+    return kernel(["T: .branchtargets " + ", ".join(f"L{i}" for i in range(count)) + ";"] +
+                  [f"L{i}:" + ("add.u32 %r1, %r1, 1;\nbrx.idx %r1, T;" if i % 8 == 0 else "") for i in range(count)])
+
+
+def values_that_move_in_a_loop(n):
+    return kernel(["L:"] + [f"mov.u32 %r{i + 1}, %r{i + 2};" for i in range(n)] +
+                  [f"mov.u32 %r{n + 1}, %r0;\nsetp.eq.u32 %p0, %r1, 0;\n@%p0 bra L;"])
+
+
+SHAPES = [branches_with_one_table, values_that_move_in_a_loop, atomics_and_reads,
+          loads_of_one_base, calls_in_a_chain, comments_that_allow, comments_before_functions]
 VERDICTS = (0, 1, 2, 3)  # exit codes of a run that came to its end
 
 
