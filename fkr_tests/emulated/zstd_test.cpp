@@ -219,6 +219,9 @@ TEST(ZstdChoose, TakesTheMatchesAndOffsetsOfTheReference) {
         ASSERT_EQ(word(ran[5], i), parts.literals.size());
         ASSERT_EQ(word(ran[7], i), sequences.size());
         EXPECT_TRUE(part(ran[4], i * kZstdBlockBytes, parts.literals.size()) == parts.literals);
+        // zstd_literals reads the whole word of the last literal.
+        const size_t padding = (4 - parts.literals.size() % 4) % 4;
+        EXPECT_EQ(part(ran[4], i * kZstdBlockBytes + parts.literals.size(), padding), Bytes(padding));
         EXPECT_TRUE(part(ran[6], i * kListBytes, sequences.size()) == sequences);
         left_out += match_counts[i] - parts.sequences.size();
         for (const ZstdSequence& sequence : parts.sequences) repeats += sequence.offset_value <= kZstdRepeatOffsets;

@@ -230,6 +230,8 @@ void gather(Kernel& k, const Parse& parse, const Sequences& sequences, const Lit
   for_each_lane(k, rest,
                 [&](const LaneU32& i) { literals.at(*parts.literals + i).store(parse.src.at(*from + i).load()); });
   parts.literals += rest;
+  // zstd_literals reads the whole word in which the last literal lies.
+  k.if_(k.lane() < (0 - *parts.literals & 3), [&] { literals.at(*parts.literals + k.lane()).store(k.constant<u8>(0)); });
 }
 
 }  // namespace

@@ -58,11 +58,11 @@ inline constexpr LaunchShape kZstdBatchJoinShape{.block_threads = 128, .items_pe
 //   zstd_match, zstd_match_high  blocks u64, block_bytes u32, matches u32* (8-byte aligned, kZstdListBytes for each
 //                                block), match_counts u32*, block_count
 //   zstd_choose                  blocks, block_bytes, matches, match_counts, literals u8* (16-byte aligned,
-//                                kZstdBlockBytes for each block), literal_counts u32*, sequences u32* (as matches),
-//                                sequence_bytes u32*, block_count
+//                                kZstdBlockBytes for each block; zeros fill the word of the last literal),
+//                                literal_counts u32*, sequences u32* (as matches), sequence_bytes u32*, block_count
 //   zstd_literals, zstd_sequences   transforms (transform_abi.hpp) of these; an item is a block. The whole words in
-//   which
-//                                an item's ends lie are read, and an item of zstd_sequences begins at a multiple of 8
+//                                which an item's ends lie are read, and an item of zstd_sequences begins at a multiple
+//                                of 8
 //   zstd_batch_*                 those of ZstdBatchParameters
 //
 // A batch: zstd_batch_split for item_count * blocks_per_item blocks, which writes the arrays that the five kernels
