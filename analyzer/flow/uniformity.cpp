@@ -22,7 +22,7 @@ UniformityAnalysis::UniformityAnalysis(const Domain& domain, const DominatorTree
   levels_.assign(ssa.size(), Uniformity::uniform);
   join_levels_.assign(graph.size(), Uniformity::uniform);
   spread_.assign(graph.size(), Uniformity::uniform);
-  reached_.assign(graph.size(), 0);
+  reached_.assign(graph.size(), kNone);
   // Walking the regions of many nested branches could be quadratic: past the budget every join counts as divergent.
   budget_ = 2'000'000 + 64ull * graph.size();
   position_.assign(ssa.size(), kNone);
@@ -92,21 +92,25 @@ void UniformityAnalysis::spread(BlockId branch, Uniformity level) {
   std::vector<BlockId> touched, work;
   const auto successors = graph.successors(branch);
   for (size_t side = 0; side < successors.size() && budget_ > 0; ++side) {
-    const uint8_t mark = side == 0 ? 1 : 2;
+    const auto mark = static_cast<uint32_t>(side);
     work.assign(1, successors[side]);
     while (!work.empty() && budget_ > 0) {
       const BlockId block = work.back();
       work.pop_back();
-      if (block == end || (reached_[block] & mark)) continue;
+      if (block == end || reached_[block] == mark || reached_[block] == kManySides) continue;
       // The two ways out of a branch count with its block; what a table adds does not.
       budget_ -= std::min<uint64_t>(budget_, 1 + graph.block(block).successor_count / 4);
-      if (!reached_[block]) touched.push_back(block);
-      reached_[block] |= mark;
-      if (reached_[block] == 3) raise(block, level);
+      if (reached_[block] == kNone) {
+        touched.push_back(block);
+        reached_[block] = mark;
+      } else {
+        reached_[block] = kManySides;
+        raise(block, level);
+      }
       for (const BlockId next : graph.successors(block)) work.push_back(next);
     }
   }
-  for (const BlockId block : touched) reached_[block] = 0;
+  for (const BlockId block : touched) reached_[block] = kNone;
   if (budget_ > 0) return;
   for (BlockId all = 0; all < graph.size(); ++all) raise(all, Uniformity::divergent);
 }

@@ -45,7 +45,8 @@ class UniformityAnalysis {
   const DominatorTree* post_dominators_;
   std::optional<uint8_t> row_;
   std::vector<Uniformity> levels_, join_levels_, spread_;
-  std::vector<uint8_t> reached_;
+  static constexpr uint32_t kManySides = kNone - 1;
+  std::vector<uint32_t> reached_;  // the side of the branch that reaches a block
   uint64_t budget_ = 0;
   std::vector<uint32_t> position_;  // of a value in the order of the SSA form
   PositionSet values_, branches_;   // to be looked at: by position, and by index in reverse postorder

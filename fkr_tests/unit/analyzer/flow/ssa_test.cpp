@@ -121,6 +121,25 @@ TEST(Forms, AnInductionVariableIsStartPlusStepTimesIteration) {
   EXPECT_EQ(k.forms.residue(form, 8), (std::pair<unsigned, uint64_t>{2, 0}));
 }
 
+TEST(Uniformity, OfWhatTwoTargetsOfATableWrite) {
+  const Kernel k(R"(
+    mov.u32 %r1, %tid.x;
+    and.b32 %r1, %r1, 3;
+    table: .branchtargets END, ONE, TWO, END;
+    brx.idx %r1, table;
+  ONE:
+    mov.u32 %r2, 1;
+    bra JOIN;
+  TWO:
+    mov.u32 %r2, 2;
+  JOIN:
+    add.u32 %r3, %r2, 1;
+  END:
+    ret;)");
+  const UniformityAnalysis uniformity(k.domain, k.post_dominators);
+  EXPECT_EQ(uniformity.of(k.value("%r3")), Uniformity::divergent);
+}
+
 TEST(Uniformity, OfWarpNumbersAndAnswersOfBarriers) {
   const std::string body =
       "mov.u32 %r0, %tid.x;\nsetp.lt.u32 %p1, %r0, 9;\nmov.u32 %r1, %warpid;\n"
