@@ -203,10 +203,11 @@ TEST(ZstdChoose, TakesTheMatchesAndOffsetsOfTheReference) {
         matches.resize(match_counts.size() * kListBytes);
       }
       auto arguments = block_arguments(blocks);
-      for (const auto& argument : {KernelArgument::input(matches), KernelArgument::input(bytes_of(match_counts)),
-                                   KernelArgument::output(count * kZstdBlockBytes), KernelArgument::output(4 * count),
-                                   KernelArgument::output(count * kListBytes), KernelArgument::output(4 * count),
-                                   KernelArgument::number(static_cast<uint32_t>(count))})
+      for (const auto& argument :
+           {KernelArgument::input(matches), KernelArgument::input(bytes_of(match_counts)),
+            KernelArgument::input(Bytes(count * kZstdBlockBytes, 0xa5)), KernelArgument::output(4 * count),
+            KernelArgument::output(count * kListBytes), KernelArgument::output(4 * count),
+            KernelArgument::number(static_cast<uint32_t>(count))})
         arguments.push_back(argument);
       const auto ran =
           ptxkit::testing::emulator_launch(build)(kZstdChoose, static_cast<uint32_t>(count), 32, arguments);
