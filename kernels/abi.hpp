@@ -29,6 +29,7 @@ inline constexpr std::string_view kLz4BatchBlocks = "lz4_batch_blocks";
 inline constexpr std::string_view kLz4BatchFinish = "lz4_batch_finish";
 inline constexpr std::string_view kLz4BatchSizes = "lz4_batch_sizes";
 inline constexpr std::string_view kZeroPage = "zero_page";
+inline constexpr std::string_view kCopyItems = "copy_items";
 
 // The largest item of each compressor in bytes. LZ4's 16-bit offsets and the table's 16-bit positions reach 65536.
 inline constexpr uint32_t kMaxPageBytes = 4096;
@@ -57,6 +58,7 @@ inline constexpr LaunchShape kLz4DecompressShape{.block_threads = 64, .items_per
 inline constexpr LaunchShape kLz4BatchPlanShape{.block_threads = 128, .items_per_block = 4};
 inline constexpr LaunchShape kLz4BatchJoinShape{.block_threads = 256, .items_per_block = 1};
 inline constexpr LaunchShape kZeroPageShape{.block_threads = 128, .items_per_block = 4};
+inline constexpr LaunchShape kCopyItemsShape{.block_threads = 128, .items_per_block = 4};
 
 // The result of a compressor or of `zero_page` for an item.
 enum class PageFlag : uint8_t {
@@ -117,6 +119,16 @@ struct ZeroPageParameters {
   uint64_t src_sizes;      // const u32*
   uint64_t flags;          // u8*, PageFlag
   uint32_t src_stride_16;  // units of 16 bytes
+  uint32_t item_count;
+};
+
+// Parameters of `copy_items`. The sizes[i] bytes at offset offsets[i] of `src` are copied to that offset of `dst`, which
+// the device may reach over the bus. Items do not overlap.
+struct CopyItemsParameters {
+  uint64_t src;      // const u8*, 16-byte aligned
+  uint64_t offsets;  // const u64*
+  uint64_t sizes;    // const u32*
+  uint64_t dst;      // u8*, 16-byte aligned
   uint32_t item_count;
 };
 

@@ -98,6 +98,14 @@ void zero_page(EveryKernel& every) {
   EXPECT_EQ(found.at("flags"), Bytes({2, 0}));
 }
 
+void copy_items(EveryKernel& every) {
+  const Bytes pages = matchable_bytes(2 * kMaxPageBytes, 1);
+  const auto found = every.run(kCopyItems, 1, {pages.size(), 2},
+                               {KernelArgument::input(pages), double_words({0, kMaxPageBytes}),
+                                words({kMaxPageBytes, kMaxPageBytes}), room(), KernelArgument::number(2)});
+  EXPECT_TRUE(found.at("dst") == pages);
+}
+
 void lz4_compressors(EveryKernel& every) {
   for (const auto& [kernel, size] :
        {std::pair(kLz4CompressPage, kMaxPageBytes), std::pair(kLz4CompressChunk, kMaxChunkBytes),
@@ -532,6 +540,7 @@ void inflate(EveryKernel& every) {
 
 // One entry for the launches of a kernel, or of several that work on the same items.
 constexpr void (*kLaunches[])(EveryKernel&) = {zero_page,
+                                               copy_items,
                                                lz4_compressors,
                                                lz4_in_two_kernels,
                                                lz4_decompressor,

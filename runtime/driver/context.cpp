@@ -243,10 +243,12 @@ Result<PinnedMemory> PinnedMemory::allocate(ContextPointer context, size_t size_
   return PinnedMemory(std::move(context), pointer, size_bytes);
 }
 
-Result<uint64_t> PinnedMemory::device_address() const {
+Result<uint64_t> PinnedMemory::device_address() const { return device_address_of(context(), handle()); }
+
+Result<uint64_t> device_address_of(const Context& context, void* page_locked) {
   CuDevicePointer pointer = 0;
-  auto done = on(context(), "cuMemHostGetDevicePointer",
-                 [&] { return context().api().mem_host_get_device_pointer(&pointer, handle(), 0); });
+  auto done = on(context, "cuMemHostGetDevicePointer",
+                 [&] { return context.api().mem_host_get_device_pointer(&pointer, page_locked, 0); });
   if (!done) return tl::unexpected(done.error());
   return pointer;
 }

@@ -173,6 +173,9 @@ class PinnedMemory : public Owner<void*, &Api::mem_free_host> {
   size_t size_bytes_;
 };
 
+// The address by which kernels reach a place in page-locked memory.
+Result<uint64_t> device_address_of(const Context& context, void* page_locked);
+
 struct LaunchGeometry {
   std::array<uint32_t, 3> grid{1, 1, 1}, block{1, 1, 1};
   uint32_t dynamic_shared_bytes = 0;

@@ -350,9 +350,13 @@ int cuMemFreeHost(void* pointer) {
 }
 int cuMemHostGetDevicePointer_v2(uint64_t* pointer, void* host, unsigned) {
   const Locked held = gpu();
-  const auto found = held->mapped.find(host);
-  if (found != held->mapped.end()) *pointer = found->second.first;
-  return done(found != held->mapped.end());
+  for (const auto& [first, mapped] : held->mapped) {
+    const auto offset = static_cast<size_t>(static_cast<uint8_t*>(host) - static_cast<uint8_t*>(first));
+    if (offset >= mapped.second) continue;
+    *pointer = mapped.first + offset;
+    return done(true);
+  }
+  return done(false);
 }
 int cuMemcpyHtoDAsync_v2(uint64_t to, const void* from, size_t size, void*) {
   ENTER();

@@ -169,6 +169,14 @@ T* pointer(void** arguments, int index) {
   };
 }
 
+[[maybe_unused]] std::function<int()> copied_items(void** a) {
+  return [src = pointer<uint8_t>(a, 0), offsets = pointer<uint64_t>(a, 1), sizes = pointer<uint32_t>(a, 2),
+          dst = pointer<uint8_t>(a, 3), count = argument<uint32_t>(a, 4)] {
+    for (uint32_t i = 0; i < count; ++i) std::copy_n(src + offsets[i], sizes[i], dst + offsets[i]);
+    return 0;
+  };
+}
+
 }  // namespace
 
 #define ENTER()                              \
@@ -472,6 +480,7 @@ int cuLaunchKernel(void* function, unsigned, unsigned, unsigned, unsigned, unsig
   if (name == kernels::kLz4CompressChunk) work = compression(arguments, kernels::kChunkVariant);
   if (name == kernels::kLz4CompressHigh) work = compression(arguments, kernels::kHighVariant);
   if (name == kernels::kZeroPage) work = zero_pages(arguments);
+  if (name == kernels::kCopyItems) work = copied_items(arguments);
   if (name == kernels::kLz4Decompress) work = decompression(arguments);
   auto& to = *stream_of(stream);
   if (to.capture) {

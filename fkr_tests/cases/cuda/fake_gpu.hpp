@@ -60,6 +60,8 @@ class FakeImages {
         {"src=M", "src_offsets=8", "src_sizes=4", "dst=N", "dst_offsets=8", "dst_capacities=4", "dst_sizes=4",
          "statuses=4"},
         {"item_count"});
+    add(kernels::kCopyItems, kernels::kCopyItemsShape.block_threads, {"src=N", "offsets=8", "sizes=4", "dst=N"},
+        {"item_count"});
   }
   kernels::KernelImage* find(std::string_view name) {
     for (auto& stored : images_) {

@@ -160,8 +160,9 @@ TEST(KernelFacts, EveryTextHasACostThatParses) {
     if (image.name == "zstd_batch_read_sequences") return;                     // a warp handles four blocks
     // A warp or a CTA handles an item's bytes.
     const bool takes_pages = image.name.ends_with("_page") || image.name == kLz4Decompress ||
-                             image.name == kLz4BatchDecompress || image.name == kLz4BatchSizes ||
-                             image.name.starts_with("demux_") || image.name == kBwtBitonic;
+                             image.name == kCopyItems || image.name == kLz4BatchDecompress ||
+                             image.name == kLz4BatchSizes || image.name.starts_with("demux_") ||
+                             image.name == kBwtBitonic;
     const uint32_t threads = works_as_cta(image) ? image.block_threads : 32;
     EXPECT_EQ(*cost->thread_count(takes_pages ? kMaxPageBytes : kMaxChunkBytes), threads);
   });

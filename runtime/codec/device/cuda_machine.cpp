@@ -58,6 +58,7 @@ class CudaMachine final : public Machine {
     struct Placed {
       size_t offset_bytes, size_bytes;
       uint8_t* host;
+      std::optional<uint64_t> on_host;  // the address by which the device reaches `host`
     };
     std::vector<Placed> placed = {};
     bool is_chaining = false;
@@ -135,7 +136,13 @@ class CudaMachine final : public Machine {
     size_t offset = 0;
     uint8_t* staging = queue.staging ? queue.staging->bytes().data() : nullptr;
     for (const Region& region : regions) {
-      queue.placed.push_back({offset, region.size_bytes, is_staged(region) ? staging : region.host});
+      std::optional<uint64_t> on_host;
+      if (region.lies_on_host) {
+        const auto address = driver::device_address_of(*context_, region.host);
+        if (!address) return tl::unexpected(address.error());
+        on_host = *address;
+      }
+      queue.placed.push_back({offset, region.size_bytes, is_staged(region) ? staging : region.host, on_host});
       offset += room_of(region);
       if (is_staged(region)) staging += room_of(region);
     }
@@ -147,7 +154,8 @@ class CudaMachine final : public Machine {
     return {placed.host, placed.size_bytes};
   }
   uint64_t address(unsigned queue, size_t region) override {
-    return queues_[queue].device->handle() + queues_[queue].placed[region].offset_bytes;
+    const auto& placed = queues_[queue].placed[region];
+    return placed.on_host.value_or(queues_[queue].device->handle() + placed.offset_bytes);
   }
   Result<void> upload(unsigned queue, size_t region) override {
     return in_order(queues_[queue], up_, CallKind::copy_up, [&](Queue& at) {
@@ -194,6 +202,7 @@ class CudaMachine final : public Machine {
     });
   }
   Result<void> download_rows(unsigned queue, size_t region, std::span<const driver::Rows> rows) override {
+    if (queues_[queue].placed[region].on_host) return {};
     return in_order(queues_[queue], down_, CallKind::copy_down, [&](Queue& at) -> Result<void> {
       for (const driver::Rows& some : rows) {
         auto put = at.device->download_rows(host(queue, region), some, down_, at.placed[region].offset_bytes);
@@ -266,6 +275,7 @@ class CudaMachine final : public Machine {
   }
 
   static size_t room_of(const Region& region) {
+    if (region.lies_on_host) return 0;
     return (region.size_bytes + kRegionAlignment - 1) / kRegionAlignment * kRegionAlignment;
   }
 

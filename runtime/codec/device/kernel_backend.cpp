@@ -45,10 +45,12 @@ enum DecompressRegion : size_t {
   kOutputOffsets,
   kCapacities,
   kOutputSizes,
-  kStatuses
+  kStatuses,
+  kScattered
 };
-constexpr RegionName kDecompressRegions[] = {{"blocks"},         {"block offsets"}, {"block sizes"},  {"output"},
-                                             {"output offsets"}, {"capacities"},    {"output sizes"}, {"statuses"}};
+constexpr RegionName kDecompressRegions[] = {{"blocks"},       {"block offsets"},  {"block sizes"},
+                                             {"output"},       {"output offsets"}, {"capacities"},
+                                             {"output sizes"}, {"statuses"},       {"scattered output"}};
 
 size_t round_up_to_stride(size_t size) {
   constexpr size_t kUnit = kernels::kStrideUnitBytes;
@@ -426,15 +428,17 @@ class KernelBackend final : public Backend {
     if (cost_bytes(whole) <= cost_bytes(blocks.rows)) blocks.rows = std::move(whole);
     return cost_bytes(blocks.rows) <= limit_bytes + kRunBytes ? blocks : Extent{};
   }
-  // The outputs where they lie, if the copies of their runs take less time than one into staging memory and out of it.
+  // The outputs where they lie, in runs for the copy engine, or in too many runs for it, which copy_items writes.
   Extent outputs_in_place(std::span<const DecompressItem> slice) const {
     Extent outputs = extent_of(slice, [](const DecompressItem& item) { return item.output; });
-    if (outputs.first == nullptr || (outputs.runs - 1) * kRunBytes > outputs.used_bytes ||
-        !machine_->is_page_locked({outputs.first, outputs.size_bytes}))
-      return {};
+    if (outputs.first == nullptr || !machine_->is_page_locked({outputs.first, outputs.size_bytes})) return {};
+    const bool is_aligned = reinterpret_cast<uintptr_t>(outputs.first) % kernels::kStrideUnitBytes == 0;
+    if (has_many_runs(outputs) && (!is_aligned || outputs.size_bytes > 2 * outputs.used_bytes)) return {};
     outputs.rows = rows_of_outputs(slice, outputs.first);
     return outputs;
   }
+  // Whether the copies of the runs take longer than copying as many bytes again.
+  static bool has_many_runs(const Extent& outputs) { return (outputs.runs - 1) * kRunBytes > outputs.used_bytes; }
 
   Result<SliceWindow::Steps> submit_decompression(unsigned queue, std::span<DecompressItem> slice) {
     const size_t count = slice.size();
@@ -452,16 +456,22 @@ class KernelBackend final : public Backend {
     } else {
       blocks_at = outputs_at = {};
     }
-    KernelCall call = transform_call(
+    const bool is_scattered = outputs_at.first != nullptr && has_many_runs(outputs_at);
+    const auto names = std::span(kDecompressRegions).first(is_scattered ? kScattered + 1 : kScattered);
+    std::vector<KernelCall> calls;
+    KernelCall& call = calls.emplace_back(transform_call(
         kernels::kLz4Decompress, size, kernels::kLz4DecompressShape.block_threads,
-        {kBlocks, kBlockOffsets, kBlockSizes, kOutput, kOutputOffsets, kCapacities, kOutputSizes, kStatuses});
+        {kBlocks, kBlockOffsets, kBlockSizes, kOutput, kOutputOffsets, kCapacities, kOutputSizes, kStatuses}));
     call.grid_blocks = kernels::kLz4DecompressShape.grid_blocks(static_cast<uint32_t>(count));
     call.uploads = {kBlockOffsets, kBlockSizes, kOutputOffsets, kCapacities};
     call.downloads = {kOutputSizes, kStatuses};
-    if (auto arranged =
-            arrange(queue, kDecompressRegions, call, {{kBlocks, blocks_at.first}, {kOutput, outputs_at.first}});
-        !arranged)
-      return tl::unexpected(arranged.error());
+    if (is_scattered) calls.push_back(scattering(size));
+    auto regions = costs_.regions(names, calls);
+    if (!regions) return tl::unexpected(regions.error());
+    (*regions)[kBlocks].host = blocks_at.first;
+    (*regions)[is_scattered ? kScattered : kOutput].host = outputs_at.first;
+    if (is_scattered) (*regions)[kOutput].stays_on_device = (*regions)[kScattered].lies_on_host = true;
+    if (auto arranged = machine_->arrange(queue, *regions); !arranged) return tl::unexpected(arranged.error());
     const auto block_offsets = array<uint64_t>(machine_->host(queue, kBlockOffsets));
     const auto block_sizes = array<uint32_t>(machine_->host(queue, kBlockSizes));
     const auto output_offsets = array<uint64_t>(machine_->host(queue, kOutputOffsets));
@@ -487,11 +497,22 @@ class KernelBackend final : public Backend {
     if (blocks_at.first == nullptr) blocks_at.rows = {{0, block_bytes, block_bytes, 1}};
     if (outputs_at.first == nullptr) outputs_at.rows = {{0, output_bytes, output_bytes, 1}};
     auto done = machine_->upload_rows(queue, kBlocks, blocks_at.rows);
-    if (done) done = codec::run(*machine_, queue, {&call, 1});
-    if (done) done = machine_->download_rows(queue, kOutput, outputs_at.rows);
+    if (done) done = codec::run(*machine_, queue, calls);
+    if (done) done = machine_->download_rows(queue, is_scattered ? kScattered : kOutput, outputs_at.rows);
     if (!done) return tl::unexpected(done.error());
     const bool is_in_place = outputs_at.first != nullptr;
     return SliceWindow::Steps{{}, [=, this] { return collect_decompression(queue, slice, is_in_place); }};
+  }
+
+  static KernelCall scattering(const kernels::LaunchSize& size) {
+    const auto count = static_cast<uint32_t>(size.item_count);
+    return {kernels::kCopyItems,
+            size,
+            kernels::kCopyItemsShape.grid_blocks(count),
+            kernels::kCopyItemsShape.block_threads,
+            {},
+            {buffer(kOutput), buffer(kOutputOffsets), buffer(kOutputSizes), buffer(kScattered), number(count)},
+            {}};
   }
 
   Result<void> collect_decompression(unsigned queue, std::span<DecompressItem> slice, bool is_in_place) {

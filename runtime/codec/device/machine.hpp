@@ -28,6 +28,9 @@ struct Region {
   // Page-locked memory of the caller that serves as host side; null: staging memory of the machine.
   uint8_t* host = nullptr;
   bool stays_on_device = false;  // the region has no host side
+  // The region is its host side, 16-byte aligned, which kernels write over the bus. download_rows() names what they
+  // wrote: a machine that cannot reach host memory copies it.
+  bool lies_on_host = false;
 };
 
 // A part of a region, and any host memory to copy it from or to.

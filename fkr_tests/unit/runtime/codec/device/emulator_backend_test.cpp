@@ -81,6 +81,30 @@ TEST_F(EmulatorBackend, BlocksInSlotsAreDecodedFromThere) {
   EXPECT_TRUE(std::ranges::equal(room.bytes(), raw));
 }
 
+TEST_F(EmulatorBackend, OutputsInManyRunsAreWrittenByAKernel) {
+  constexpr size_t kItem = 3000, kItems = 6;
+  const auto backend = emulator();
+  HostMemory room = backend->host_memory(2 * kItems * kItem).value();
+  std::ranges::fill(room.bytes(), uint8_t{0x77});
+  const ByteVector raw = testing::matchable_bytes(kItems * kItem, 3);
+  ByteVector expected(room.bytes().begin(), room.bytes().end()), packed(kItems * kItem);
+  std::vector<CompressItem> there(kItems);
+  std::vector<DecompressItem> back(kItems);
+  for (size_t i = 0; i < kItems; ++i) {
+    there[i].raw = std::span(raw).subspan(i * kItem, kItem);
+    there[i].output = std::span(packed).subspan(i * kItem, kItem);
+    std::ranges::copy(there[i].raw, expected.begin() + static_cast<ptrdiff_t>(i * 3 / 2 * kItem));
+  }
+  ASSERT_TRUE(cpu_->compress(there, Encoder::reproducible));
+  for (size_t i = 0; i < kItems; ++i) {
+    back[i].block = there[i].output.first(there[i].compressed_bytes);
+    back[i].output = room.bytes().subspan(i * 3 / 2 * kItem, kItem);
+  }
+  const auto done = backend->decompress(back);
+  ASSERT_TRUE(done.has_value()) << done.error().message();
+  EXPECT_TRUE(std::ranges::equal(room.bytes(), expected));
+}
+
 TEST_F(EmulatorBackend, TheFirst256KiBOfEveryCorpusFile) {
   PTXKIT_REQUIRE_CORPUS();
   const auto backend = emulator();

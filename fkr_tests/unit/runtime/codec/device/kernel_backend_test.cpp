@@ -306,6 +306,49 @@ TEST_F(Batches, BlocksAndOutputsWithGapsAreCopiedFromAndToWhereTheyLie) {
   EXPECT_GE(decompress(pageable_memory(kChunks * kChunk), 6), long{3 * kChunk});
 }
 
+// As zero pages leave them, which are no blocks.
+TEST_F(Batches, OutputsInManyRunsAreWrittenByAKernel) {
+  constexpr size_t kItem = 16'384, kItems = 24;
+  Batch made = page_locked_batch(4);
+  std::vector<CompressItem> there(kItems);
+  for (size_t i = 0; i < kItems; ++i) {
+    there[i].raw = made.raw.bytes().subspan(i * kItem, kItem);
+    there[i].output = made.output.bytes().subspan(i * kItem, kItem);
+  }
+  ASSERT_TRUE(cuda_->compress(there, Encoder::reproducible));
+  HostMemory frame = cuda_->host_memory(kItems * kItem).value();
+  HostMemory room = cuda_->host_memory(kItems * kItem + 16).value();
+  const auto staged_bytes = [&](size_t shift) {
+    std::fill(room.bytes().begin(), room.bytes().end(), uint8_t{0x77});
+    std::vector<DecompressItem> items;
+    MutableBytes left = frame.bytes();
+    for (size_t i = 0; i < kItems; ++i) {
+      if (i % 3 == 2) continue;
+      DecompressItem& item = items.emplace_back();
+      std::copy_n(there[i].output.begin(), there[i].compressed_bytes, left.begin());
+      item.block = left.first(there[i].compressed_bytes);
+      left = left.subspan(there[i].compressed_bytes);
+      item.output = room.bytes().subspan(shift + i * kItem, kItem);
+    }
+    const long pinned_before = state_.pinned_bytes;
+    EXPECT_TRUE(cuda_->decompress(items));
+    for (size_t i = 0; i < kItems; ++i) {
+      const auto output = room.bytes().subspan(shift + i * kItem, kItem);
+      if (i % 3 != 2) {
+        EXPECT_TRUE(std::equal(output.begin(), output.end(), there[i].raw.begin())) << i;
+      } else {
+        EXPECT_TRUE(std::all_of(output.begin(), output.end(), [](uint8_t byte) { return byte == 0x77; })) << i;
+      }
+    }
+    return state_.pinned_bytes - pinned_before;
+  };
+  const size_t downloaded_before = state_.downloaded_bytes;
+  EXPECT_LT(staged_bytes(0), 10'000);  // offsets, sizes and statuses
+  EXPECT_LT(state_.downloaded_bytes - downloaded_before, 10'000u);
+  // The kernel's vectors would be misaligned.
+  EXPECT_GE(staged_bytes(1), long{kItem});
+}
+
 // Blocks at the places where a compression with room for the worst case leaves them.
 TEST_F(Batches, BlocksInSlotsAreCopiedUpAsFarAsTheyAreUsed) {
   constexpr size_t kSlot = kChunk + kChunk / 255 + 16;

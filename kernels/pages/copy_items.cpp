@@ -1,0 +1,50 @@
+// Copies items from one buffer to the same offsets of another, with a warp for each item. The other buffer may be
+// page-locked memory of the host: stores of 16 bytes a lane fill the bus however many items there are.
+#include <string>
+
+#include "kernels/abi.hpp"
+#include "kernels/kernels.hpp"
+#include "kernels/warp_item.hpp"
+
+namespace ptxkit::kernels {
+
+using namespace dsl;
+
+KernelDefinition copy_items() {
+  return define(KernelSpec{.name = std::string(kCopyItems),
+                           .block = kCopyItemsShape.block_threads,
+                           .budget = {.registers = 40},
+                           .cost = {.threads_per_element = double{kWarpLanes} / kMaxPageBytes,
+                                    .buffers = {{"src", N}, {"offsets", 8}, {"sizes", 4}, {"dst", N}},
+                                    .note = "one warp an item, of 4096 bytes or more"}},
+                [](Kernel& k, Arg<"src", Ptr<read_only, u8, kStrideUnitBytes>> src,
+                   Arg<"offsets", Ptr<read_only, u64>> offsets, Arg<"sizes", Ptr<read_only, u32>> sizes,
+                   Arg<"dst", Ptr<global, u8, kStrideUnitBytes>> dst, Arg<"item_count", u32> item_count) {
+                  const WarpU32 item = item_of_warp<kCopyItemsShape>(k, item_count);
+                  const auto offset = offsets.within(item_count).at(item).load();
+                  const WarpU32 size = sizes.within(item_count).at(item).load();
+                  mark_warp(k, Mark::item, size);
+                  const auto from = src.at(offset).within(size);
+                  const auto to = dst.at(offset).within(size);
+                  const auto copy_bytes = [&](const WarpU32& begin, const WarpU32& count) {
+                    for_each_lane(k, count,
+                                  [&](const LaneU32& i) { to.at(begin + i).store(from.at(begin + i).load()); });
+                  };
+                  // Both addresses are a multiple of 16 after as many bytes.
+                  const WarpU32 head = min(size, (0 - trunc<u32>(offset)) & (kStrideUnitBytes - 1));
+                  const WarpU32 vector_count = (size - head) / kStrideUnitBytes;
+                  copy_bytes(k.constant<u32>(0), head);
+                  k.if_(vector_count != 0, [&] {
+                    const auto words_from = from.at(head).template align_down<kStrideUnitBytes>().template as<u32>();
+                    const auto words_to = to.at(head).template align_down<kStrideUnitBytes>().template as<u32>();
+                    for_each_lane(k, vector_count, [&](const LaneU32& i) {
+                      words_to.at(times<4>(i)).store_vector(words_from.at(times<4>(i)).template load_vector<4>());
+                    });
+                  });
+                  const WarpU32 copied = head + vector_count * kStrideUnitBytes;
+                  copy_bytes(copied, size - copied);
+                  mark_warp(k, Mark::status, size);
+                });
+}
+
+}  // namespace ptxkit::kernels
