@@ -27,7 +27,7 @@ Intervals::Intervals(const Graph& graph, const Loops& loops, const std::vector<b
     if (barrier != kNone) fresh[block].assign(1, {barrier, Origin::kNoCrossing});
     if (!fresh[block].empty()) work.push_back(block);
   }
-  uint64_t steps_left = kMaxSteps;
+  StepBudget steps_left(kMaxSteps);
   while (!work.empty() && complete_) {
     const BlockId block = work.back();
     work.pop_back();
@@ -45,8 +45,8 @@ Intervals::Intervals(const Graph& graph, const Loops& loops, const std::vector<b
         in_[next].insert(place, origin);
         if (goes_on) fresh[next].push_back(origin);
       }
-      steps_left -= std::min<uint64_t>(steps_left, 1 + out.size());
-      if (in_[next].size() > limit || steps_left == 0) complete_ = false;
+      steps_left.take(1 + out.size());
+      if (in_[next].size() > limit || steps_left.is_spent()) complete_ = false;
       if (!is_queued && !fresh[next].empty()) work.push_back(next);
     }
   }
@@ -127,19 +127,19 @@ bool Intervals::is_separated(ptx::InstructionId first, ptx::InstructionId end) c
 }
 
 // The blocks from whose beginning control can reach `id` without a barrier and without passing the block `join`.
-std::vector<bool> Intervals::blocks_before(ptx::InstructionId id, const std::set<Edge>& closed, uint64_t& steps_left,
+std::vector<bool> Intervals::blocks_before(ptx::InstructionId id, const std::set<Edge>& closed, StepBudget& steps_left,
                                            BlockId join) const {
   std::vector<bool> found(graph_->size(), false);
-  steps_left -= std::min<uint64_t>(steps_left, 1 + graph_->size() / 64);
+  steps_left.take(1 + graph_->size() / 64);
   const BlockId own = graph_->block_of(id);
   if (own == join || is_separated(graph_->block(own).first, id)) return found;
   found[own] = true;
   std::vector<BlockId> work{own};
-  while (!work.empty() && steps_left > 0) {
+  while (!work.empty() && !steps_left.is_spent()) {
     const BlockId block = work.back();
     work.pop_back();
     const auto ways = graph_->predecessors(block);
-    steps_left -= std::min<uint64_t>(steps_left, 1 + ways.size());
+    steps_left.take(1 + ways.size());
     for (const BlockId before : ways) {
       if (found[before] || before == join || closed.contains({before, block}) ||
           is_separated(graph_->block(before).first, graph_->block(before).end))
@@ -154,8 +154,8 @@ std::vector<bool> Intervals::blocks_before(ptx::InstructionId id, const std::set
 // After the join both threads follow the same path until they diverge again.
 bool Intervals::can_be_concurrent(ptx::InstructionId first, ptx::InstructionId second, const std::vector<bool>& parts,
                                   const DominatorTree& post_dominators, const std::set<Edge>& closed,
-                                  uint64_t& steps_left) const {
-  if (steps_left == 0) return false;
+                                  StepBudget& steps_left) const {
+  if (steps_left.is_spent()) return false;
   if (first == second) return true;
   const BlockId a = graph_->block_of(first), b = graph_->block_of(second);
   if (a == b && !is_separated(std::min(first, second), std::max(first, second))) return true;
@@ -168,12 +168,12 @@ bool Intervals::can_be_concurrent(ptx::InstructionId first, ptx::InstructionId s
            std::any_of(next.begin(), next.end(),
                        [&](BlockId each) { return to[each] && !closed.contains({block, each}); });
   };
-  if (steps_left == 0) return false;
+  if (steps_left.is_spent()) return false;
   if (leads(first, to_second) || leads(second, to_first)) return true;
   for (BlockId block = 0; block < graph_->size(); ++block) {
     if (!parts[block]) continue;
     const auto ways = graph_->successors(block);
-    steps_left -= std::min<uint64_t>(steps_left, ways.size());
+    steps_left.take(ways.size());
     std::vector<BlockId> sides(ways.begin(), ways.end());
     std::erase_if(sides, [&](BlockId side) { return closed.contains({block, side}); });
     // One side leads one way, and another side the other.
@@ -191,7 +191,7 @@ bool Intervals::can_be_concurrent(ptx::InstructionId first, ptx::InstructionId s
     const BlockId join = post_dominators.parent(block);
     const bool part = part_to(blocks_before(first, closed, steps_left, join), to_second) ||
                       part_to(to_first, blocks_before(second, closed, steps_left, join));
-    if (steps_left == 0) return false;
+    if (steps_left.is_spent()) return false;
     if (part) return true;
   }
   return false;

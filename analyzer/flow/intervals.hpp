@@ -16,6 +16,7 @@
 #include "analyzer/flow/dominators.hpp"
 #include "analyzer/flow/graph.hpp"
 #include "analyzer/flow/loops.hpp"
+#include "analyzer/flow/step_budget.hpp"
 #include "analyzer/ptx/tree.hpp"
 
 namespace ptxkit::flow {
@@ -56,7 +57,7 @@ class Intervals {
   // left the answer is false and means nothing.
   bool can_be_concurrent(ptx::InstructionId first, ptx::InstructionId second, const std::vector<bool>& parts,
                          const DominatorTree& post_dominators, const std::set<Edge>& closed,
-                         uint64_t& steps_left) const;
+                         StepBudget& steps_left) const;
 
   static constexpr uint64_t kMaxSteps = 8'000'000;  // an origin that goes over an edge
 
@@ -64,7 +65,7 @@ class Intervals {
   // The origins of an instruction, in rising order: `own` if that is one, which must outlive the result.
   std::span<const Origin> at(ptx::InstructionId id, Origin& own) const;
   bool is_separated(ptx::InstructionId first, ptx::InstructionId end) const;
-  std::vector<bool> blocks_before(ptx::InstructionId id, const std::set<Edge>& closed, uint64_t& steps_left,
+  std::vector<bool> blocks_before(ptx::InstructionId id, const std::set<Edge>& closed, StepBudget& steps_left,
                                   BlockId join = kNone) const;
   const Graph* graph_;
   const std::vector<bool>* separates_;

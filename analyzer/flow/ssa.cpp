@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "analyzer/flow/step_budget.hpp"
 #include "analyzer/ptx/facts.hpp"
 
 namespace ptxkit::flow {
@@ -61,7 +62,7 @@ Occurrences collect(const Graph& graph) {
 
 // Ends early, with an entry for each step, when none of `steps_left` is left.
 std::vector<std::vector<BlockId>> dominance_frontiers(const Graph& graph, const DominatorTree& dominators,
-                                                      uint64_t& steps_left) {
+                                                      StepBudget& steps_left) {
   std::vector<std::vector<BlockId>> frontier(graph.size());
   for (const BlockId join : graph.reverse_postorder()) {
     if (graph.block(join).predecessor_count < 2 && join != 0) continue;
@@ -70,8 +71,8 @@ std::vector<std::vector<BlockId>> dominance_frontiers(const Graph& graph, const 
       for (BlockId runner = predecessor; runner != kNone && runner != dominators.parent(join);
            runner = dominators.parent(runner)) {
         if (!frontier[runner].empty() && frontier[runner].back() == join) break;
-        if (steps_left == 0) return frontier;
-        --steps_left;
+        if (steps_left.is_spent()) return frontier;
+        steps_left.take(1);
         frontier[runner].push_back(join);
       }
     }
@@ -99,13 +100,12 @@ void Ssa::place_phis(const DominatorTree& dominators) {
   const ptx::Function& function = graph.function();
   const Occurrences found = collect(graph);
   // The frontiers, the blocks where a register is live, and the arguments can each be quadratic.
-  uint64_t steps_left = kMaxSteps + kStepsOfInstruction * function.instructions.size();
-  const auto take = [&](uint64_t steps) { steps_left -= std::min(steps_left, steps); };
+  StepBudget steps_left(kMaxSteps + kStepsOfInstruction * function.instructions.size());
   const auto frontier = dominance_frontiers(graph, dominators, steps_left);
   std::vector<std::pair<BlockId, RegId>> placed;
   std::vector<uint32_t> live_in(graph.size(), kNone), defines(graph.size(), kNone), has_phi(graph.size(), kNone);
   std::vector<BlockId> work;
-  for (RegId reg = 0; reg < function.registers.size() && steps_left > 0; ++reg) {
+  for (RegId reg = 0; reg < function.registers.size() && !steps_left.is_spent(); ++reg) {
     const std::span<const Place> defs{found.defs.data() + found.first_def[reg],
                                       found.first_def[reg + 1] - found.first_def[reg]};
     const std::span<const Place> uses{found.uses.data() + found.first_use[reg],
@@ -128,10 +128,10 @@ void Ssa::place_phis(const DominatorTree& dominators) {
       live_in[use.block] = reg;
       work.push_back(use.block);
     }
-    while (!work.empty() && steps_left > 0) {
+    while (!work.empty() && !steps_left.is_spent()) {
       const BlockId block = work.back();
       work.pop_back();
-      take(1 + graph.block(block).predecessor_count);
+      steps_left.take(1 + graph.block(block).predecessor_count);
       for (const BlockId predecessor : graph.predecessors(block)) {
         if (live_in[predecessor] == reg || defines[predecessor] == reg || !graph.is_reachable(predecessor)) continue;
         live_in[predecessor] = reg;
@@ -141,20 +141,20 @@ void Ssa::place_phis(const DominatorTree& dominators) {
     for (const Place def : defs)
       if (work.empty() || work.back() != def.block) work.push_back(def.block);
     work.push_back(0);  // the entry defines `undefined`
-    while (!work.empty() && steps_left > 0) {
+    while (!work.empty() && !steps_left.is_spent()) {
       const BlockId block = work.back();
       work.pop_back();
-      take(1 + frontier[block].size());
+      steps_left.take(1 + frontier[block].size());
       for (const BlockId join : frontier[block]) {
         if (has_phi[join] == reg || live_in[join] != reg) continue;
         has_phi[join] = reg;
         placed.emplace_back(join, reg);
-        take(2 + 2 * uint64_t{graph.block(join).predecessor_count});
+        steps_left.take(2 + 2 * uint64_t{graph.block(join).predecessor_count});
         work.push_back(join);
       }
     }
   }
-  if (steps_left == 0) {
+  if (steps_left.is_spent()) {
     complete_ = false;
     return;
   }

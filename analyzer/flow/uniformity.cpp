@@ -15,6 +15,7 @@ UniformityAnalysis::UniformityAnalysis(const Domain& domain, const DominatorTree
     : domain_(&domain),
       post_dominators_(&post_dominators),
       row_(row),
+      budget_(2'000'000 + 64ull * domain.ssa().graph().size()),
       values_(domain.ssa().order().size()),
       branches_(domain.ssa().graph().reverse_postorder().size()) {
   const Ssa& ssa = domain.ssa();
@@ -23,8 +24,6 @@ UniformityAnalysis::UniformityAnalysis(const Domain& domain, const DominatorTree
   join_levels_.assign(graph.size(), Uniformity::uniform);
   spread_.assign(graph.size(), Uniformity::uniform);
   reached_.assign(graph.size(), kNone);
-  // Walking the regions of many nested branches could be quadratic: past the budget every join counts as divergent.
-  budget_ = 2'000'000 + 64ull * graph.size();
   position_.assign(ssa.size(), kNone);
   for (uint32_t i = 0; i < ssa.order().size(); ++i) {
     position_[ssa.order()[i]] = i;
@@ -86,20 +85,20 @@ Uniformity UniformityAnalysis::branch(BlockId block) const {
 // Raises the phis of every block where the sides of `branch` meet.
 void UniformityAnalysis::spread(BlockId branch, Uniformity level) {
   const Graph& graph = domain_->ssa().graph();
-  if (budget_ == 0) return;  // every block is raised
+  if (budget_.is_spent()) return;  // every block is raised
   const BlockId end = post_dominators_->parent(branch);
   raise(end, level);
   std::vector<BlockId> touched, work;
   const auto successors = graph.successors(branch);
-  for (size_t side = 0; side < successors.size() && budget_ > 0; ++side) {
+  for (size_t side = 0; side < successors.size() && !budget_.is_spent(); ++side) {
     const auto mark = static_cast<uint32_t>(side);
     work.assign(1, successors[side]);
-    while (!work.empty() && budget_ > 0) {
+    while (!work.empty() && !budget_.is_spent()) {
       const BlockId block = work.back();
       work.pop_back();
       if (block == end || reached_[block] == mark || reached_[block] == kManySides) continue;
       // The two ways out of a branch count with its block; what a table adds does not.
-      budget_ -= std::min<uint64_t>(budget_, 1 + graph.block(block).successor_count / 4);
+      budget_.take(1 + graph.block(block).successor_count / 4);
       if (reached_[block] == kNone) {
         touched.push_back(block);
         reached_[block] = mark;
@@ -111,7 +110,7 @@ void UniformityAnalysis::spread(BlockId branch, Uniformity level) {
     }
   }
   for (const BlockId block : touched) reached_[block] = kNone;
-  if (budget_ > 0) return;
+  if (!budget_.is_spent()) return;
   for (BlockId all = 0; all < graph.size(); ++all) raise(all, Uniformity::divergent);
 }
 

@@ -13,6 +13,7 @@
 #include "analyzer/flow/loops.hpp"
 #include "analyzer/flow/position_set.hpp"
 #include "analyzer/flow/ssa.hpp"
+#include "analyzer/flow/step_budget.hpp"
 
 namespace ptxkit::flow {
 
@@ -46,8 +47,8 @@ class UniformityAnalysis {
   std::optional<uint8_t> row_;
   std::vector<Uniformity> levels_, join_levels_, spread_;
   static constexpr uint32_t kManySides = kNone - 1;
-  std::vector<uint32_t> reached_;  // the side of the branch that reaches a block
-  uint64_t budget_ = 0;
+  std::vector<uint32_t> reached_;   // the side of the branch that reaches a block
+  StepBudget budget_;               // of walking the regions of branches; past it every join counts as divergent
   std::vector<uint32_t> position_;  // of a value in the order of the SSA form
   PositionSet values_, branches_;   // to be looked at: by position, and by index in reverse postorder
 };

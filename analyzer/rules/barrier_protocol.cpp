@@ -13,6 +13,7 @@
 #include "analyzer/flow/graph.hpp"
 #include "analyzer/flow/loops.hpp"
 #include "analyzer/flow/ssa.hpp"
+#include "analyzer/flow/step_budget.hpp"
 #include "analyzer/flow/uniformity.hpp"
 #include "analyzer/ptx/facts.hpp"
 #include "analyzer/ptx/isa.hpp"
@@ -66,7 +67,7 @@ class BarrierCounter {
   }
 
   // False where a count was given up for the time that all of them take, and says nothing.
-  bool has_time() const { return steps_left_ > 0; }
+  bool has_time() const { return !steps_left_.is_spent(); }
 
   std::optional<Count> count(BlockId start, BlockId join) {
     if (start == join) return Count{};
@@ -78,7 +79,7 @@ class BarrierCounter {
       const BlockId block = work.back();
       work.pop_back();
       if (block == join || !region.insert(block).second) continue;
-      take(1 + graph.block(block).successor_count);
+      steps_left_.take(1 + graph.block(block).successor_count);
       if (!has_time()) return std::nullopt;
       if (region.size() > kMaxRegionBlocks || graph.block(block).exits || graph.block(block).falls_through_end)
         return std::nullopt;
@@ -95,7 +96,7 @@ class BarrierCounter {
         if (next != join && graph.order_index(next) <= graph.order_index(block)) {
           // A way back: it may be gone any number of times.
           const flow::LoopId loop = analyses_->loops().innermost(next);
-          take(region.size());
+          steps_left_.take(region.size());
           if (!has_time()) return std::nullopt;
           for (const BlockId inside : region)
             if (per_block_[inside] && (loop == flow::kNone || analyses_->loops().contains(loop, inside)))
@@ -114,11 +115,9 @@ class BarrierCounter {
  private:
   static constexpr uint64_t kMaxSteps = 2'000'000;  // a block or an edge each
 
-  void take(uint64_t steps) { steps_left_ -= std::min(steps_left_, steps); }
-
   Analyses* analyses_;
   std::vector<uint32_t> per_block_;
-  uint64_t steps_left_ = kMaxSteps;
+  flow::StepBudget steps_left_{kMaxSteps};
 };
 
 }  // namespace

@@ -10,6 +10,7 @@
 #include "analyzer/flow/evaluate.hpp"
 #include "analyzer/flow/graph.hpp"
 #include "analyzer/flow/ssa.hpp"
+#include "analyzer/flow/step_budget.hpp"
 #include "analyzer/flow/uniformity.hpp"
 #include "analyzer/ptx/facts.hpp"
 #include "analyzer/ptx/tree.hpp"
@@ -56,11 +57,11 @@ RuleResult judge_barriers(Context& context, Wanted&& wanted, Severity severity, 
   const ptx::Function& function = context.function();
   std::vector<Finding> findings;
   std::string open;
-  uint64_t steps_left = kMaxSplitSteps;
+  flow::StepBudget steps_left(kMaxSplitSteps);
   for (const GuardedBarrier& barrier : guarded.found) {
     if (!wanted(barrier)) continue;
     const auto split = find_split_at_barrier(context, barrier, guarded.has_barrier, steps_left);
-    if (steps_left == 0) break;
+    if (steps_left.is_spent()) break;
     if (!split || (barrier.other == OtherSide::other_barrier && !same_warp(split->comes, split->stays))) {
       if (open.empty() &&
           analyses.uniformity().branch(analyses.graph().block_of(barrier.branch)) != flow::Uniformity::uniform)
@@ -79,7 +80,7 @@ RuleResult judge_barriers(Context& context, Wanted&& wanted, Severity severity, 
   }
   if (findings.empty() && !guarded.complete)
     return undecided("not decided: budget: the kernel has too many branches and barriers for all pairs");
-  if (findings.empty() && steps_left == 0)
+  if (findings.empty() && steps_left.is_spent())
     return undecided("not decided: budget: the kernel has too many branches before its barriers to follow all threads");
   if (findings.empty() && !open.empty()) return undecided(open);
   return conclude(std::move(findings), plural(guarded.barrier_count, "barrier") + " over which no such branch decides");

@@ -13,6 +13,7 @@
 #include "analyzer/flow/graph.hpp"
 #include "analyzer/flow/launch.hpp"
 #include "analyzer/flow/loops.hpp"
+#include "analyzer/flow/step_budget.hpp"
 #include "analyzer/flow/uniformity.hpp"
 #include "analyzer/ptx/facts.hpp"
 #include "analyzer/ptx/names.hpp"
@@ -30,20 +31,18 @@ constexpr uint32_t kUsualThreads = 256;
 constexpr size_t kMaxPairs = 1'000'000;
 constexpr int64_t kIterationsTried = 4;
 
-void take(uint64_t& steps_left, uint64_t steps) { steps_left -= std::min(steps_left, steps); }
-
 // Takes the values that an evaluator computed in its life off `steps_left`, once for each of its threads.
 class EvaluationCost {
  public:
-  EvaluationCost(const flow::Evaluator& evaluator, uint64_t& steps_left)
+  EvaluationCost(const flow::Evaluator& evaluator, flow::StepBudget& steps_left)
       : evaluator_(&evaluator), steps_left_(&steps_left) {}
   EvaluationCost(const EvaluationCost&) = delete;
   EvaluationCost& operator=(const EvaluationCost&) = delete;
-  ~EvaluationCost() { take(*steps_left_, evaluator_->value_count() * evaluator_->threads().size() / 2); }
+  ~EvaluationCost() { steps_left_->take(evaluator_->value_count() * evaluator_->threads().size() / 2); }
 
  private:
   const flow::Evaluator* evaluator_;
-  uint64_t* steps_left_;
+  flow::StepBudget* steps_left_;
 };
 
 // Where a thread that goes on from a block may come without passing a whole-CTA barrier.
@@ -69,8 +68,8 @@ class GuardSearch {
   static constexpr uint64_t kMaxSteps = 30'000'000;  // a block or an edge each
 
   bool take(uint64_t steps) {
-    steps_left_ -= std::min(steps_left_, steps);
-    return steps_left_ > 0;
+    steps_left_.take(steps);
+    return !steps_left_.is_spent();
   }
   void find_controllers();
   const OtherPath& other_path(BlockId start, BlockId joins);
@@ -80,7 +79,7 @@ class GuardSearch {
   Analyses* analyses_;
   const flow::Graph* graph_;
   const flow::DominatorTree* tree_;
-  uint64_t steps_left_ = kMaxSteps;
+  flow::StepBudget steps_left_{kMaxSteps};
   std::vector<BlockId> branches_;
   // By block: the branches that decide whether control comes to it.
   std::vector<std::vector<BlockId>> controllers_;
@@ -194,7 +193,7 @@ void GuardSearch::find(ptx::InstructionId barrier) {
     for (const BlockId outer : controllers_[branch]) work.emplace_back(branch, outer);
     if (analyses_->uniformity().branch(branch) == Uniformity::uniform) continue;
     const auto guarded = judge(barrier, target, branch);
-    if (steps_left_ == 0) return;  // a walk that was cut short says nothing
+    if (steps_left_.is_spent()) return;  // a walk that was cut short says nothing
     if (guarded) result_.found.push_back(*guarded);
   }
 }
@@ -220,10 +219,10 @@ GuardedBarriers GuardSearch::run() {
   }
   if (!barriers.empty()) find_controllers();
   for (const ptx::InstructionId barrier : barriers) {
-    if (steps_left_ == 0) break;
+    if (steps_left_.is_spent()) break;
     find(barrier);
   }
-  result_.complete = result_.complete && steps_left_ > 0;
+  result_.complete = result_.complete && !steps_left_.is_spent();
   return std::move(result_);
 }
 
@@ -234,7 +233,7 @@ using SplitFilter = std::function<bool(flow::Evaluator& evaluator, size_t n, boo
 // Takes what the evaluation costs off `steps_left`, and gives up when nothing is left.
 std::optional<SplitThreads> find_filtered_split(Context& context, flow::ValueId predicate,
                                                 ptx::InstructionId instruction, bool value_of_comes,
-                                                const SplitFilter& filter, uint64_t& steps_left) {
+                                                const SplitFilter& filter, flow::StepBudget& steps_left) {
   Analyses& analyses = context.analyses();
   flow::Forms& forms = analyses.forms();
   const flow::LaunchShape& shape = analyses.shape();
@@ -254,18 +253,18 @@ std::optional<SplitThreads> find_filtered_split(Context& context, flow::ValueId 
     if (shape.is_exact) std::copy_n(shape.threads, 3, thread.ntid);
     threads.push_back(thread);
   }
-  for (int64_t k = 0; k < (inner == flow::kNone ? 1 : kIterationsTried) && steps_left > 0; ++k) {
+  for (int64_t k = 0; k < (inner == flow::kNone ? 1 : kIterationsTried) && !steps_left.is_spent(); ++k) {
     std::optional<flow::Thread> comes, stays;
     bool certain = shape.is_exact;
     auto iterations = flow::first_iterations(analyses.loops(), block);
     if (inner != flow::kNone) iterations[inner] = k;
     flow::Evaluator evaluator(forms, threads, std::move(iterations));
     const EvaluationCost cost(evaluator, steps_left);
-    take(steps_left, 4 * threads.size());  // for the evaluator itself
+    steps_left.take(4 * threads.size());  // for the evaluator itself
     const flow::Column values = evaluator.column(predicate);
     for (uint32_t n = 0; n < threads.size() && !(comes && stays); ++n) {
-      take(steps_left, 1 + conditions.size());
-      if (steps_left == 0) return std::nullopt;
+      steps_left.take(1 + conditions.size());
+      if (steps_left.is_spent()) return std::nullopt;
       const flow::Thread& thread = threads[n];
       const auto value = values[n];
       if (!value) return std::nullopt;
@@ -282,7 +281,7 @@ std::optional<SplitThreads> find_filtered_split(Context& context, flow::ValueId 
       auto& slot = (*value != 0) == value_of_comes ? comes : stays;
       if (!slot && (!filter || filter(evaluator, n, *value != 0))) slot = thread;
     }
-    if (!comes || !stays || steps_left == 0) continue;
+    if (!comes || !stays || steps_left.is_spent()) continue;
     SplitThreads split{*comes, *stays, std::nullopt, Tier::proved, {}};
     if (inner != flow::kNone) split.iteration = k;
     if (k > 0) certain = false;
@@ -310,16 +309,16 @@ struct Reached {
 // turn of the loops around `turn_of`, if not kNone, is not followed. `barriers`, if not null: blocks that are not
 // passed. Takes the blocks off `steps_left`, and ends early when nothing is left.
 Reached follow(Analyses& analyses, flow::Evaluator& evaluator, size_t n, BlockId branch, BlockId turn_of,
-               const std::vector<bool>* barriers, uint64_t& steps_left) {
+               const std::vector<bool>* barriers, flow::StepBudget& steps_left) {
   const flow::Graph& graph = analyses.graph();
   const flow::Loops& loops = analyses.loops();
   const auto is_around = [&](flow::LoopId loop) { return turn_of != flow::kNone && loops.contains(loop, turn_of); };
   Reached reached{std::vector<bool>(graph.size(), false)};
   std::vector<BlockId> work{branch};
-  while (!work.empty() && steps_left > 0) {
+  while (!work.empty() && !steps_left.is_spent()) {
     const BlockId block = work.back();
     work.pop_back();
-    take(steps_left, 1 + graph.block(block).successor_count);
+    steps_left.take(1 + graph.block(block).successor_count);
     if (barriers != nullptr && block != branch && (*barriers)[block]) continue;
     const ptx::InstructionId last = graph.last(block);
     const ptx::Instruction& instruction = graph.function().instructions[last];
@@ -351,12 +350,12 @@ Reached follow(Analyses& analyses, flow::Evaluator& evaluator, size_t n, BlockId
 
 std::optional<SplitThreads> find_split(Context& context, flow::ValueId predicate, ptx::InstructionId instruction,
                                        bool is_negated) {
-  uint64_t steps_left = kMaxSplitSteps;
+  flow::StepBudget steps_left(kMaxSplitSteps);
   return find_filtered_split(context, predicate, instruction, !is_negated, {}, steps_left);
 }
 
 std::optional<SplitThreads> find_split_at_barrier(Context& context, const GuardedBarrier& barrier,
-                                                  const std::vector<bool>& has_barrier, uint64_t& steps_left) {
+                                                  const std::vector<bool>& has_barrier, flow::StepBudget& steps_left) {
   Analyses& analyses = context.analyses();
   const flow::Graph& graph = analyses.graph();
   const ptx::Function& function = context.function();

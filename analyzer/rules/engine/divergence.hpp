@@ -7,6 +7,7 @@
 
 #include "analyzer/flow/evaluate.hpp"
 #include "analyzer/flow/ssa.hpp"
+#include "analyzer/flow/step_budget.hpp"
 #include "analyzer/ptx/tree.hpp"
 #include "analyzer/rules/engine/context.hpp"
 #include "analyzer/rules/engine/rule.hpp"
@@ -57,7 +58,7 @@ GuardedBarriers guarded_barriers(Context& context);
 // `has_barrier` is that of GuardedBarriers. The search takes its steps off `steps_left`; where that becomes 0 it has
 // found nothing, and that does not mean that there is nothing.
 std::optional<SplitThreads> find_split_at_barrier(Context& context, const GuardedBarrier& barrier,
-                                                  const std::vector<bool>& has_barrier, uint64_t& steps_left);
+                                                  const std::vector<bool>& has_barrier, flow::StepBudget& steps_left);
 
 inline constexpr uint64_t kMaxSplitSteps = 150'000'000;  // for the searches of one rule in a kernel
 

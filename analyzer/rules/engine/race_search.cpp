@@ -24,6 +24,7 @@
 #include "analyzer/flow/loops.hpp"
 #include "analyzer/flow/operation.hpp"
 #include "analyzer/flow/ssa.hpp"
+#include "analyzer/flow/step_budget.hpp"
 #include "analyzer/flow/tested_range.hpp"
 #include "analyzer/flow/uniformity.hpp"
 #include "analyzer/ptx/access_kind.hpp"
@@ -136,7 +137,7 @@ class RaceSearch {
   size_t proved_ = 0;  // of these
   std::string open_;   // why the rule cannot say "survived"
   bool lockstep_warps_ = false;
-  uint64_t walk_steps_left_ = kMaxWalkSteps;
+  flow::StepBudget walk_steps_left_{kMaxWalkSteps};
 };
 
 bool RaceSearch::depends_on_thread() const {
@@ -358,13 +359,13 @@ std::set<flow::Edge> RaceSearch::closed_edges(const RacingAccess& a, const Racin
 
 // Where the walks have become too many the answer is false, and the rule stays open.
 bool RaceSearch::can_be_concurrent(const RacingAccess& a, const RacingAccess& b) {
-  if (walk_steps_left_ > 0) {
-    walk_steps_left_ -= std::min<uint64_t>(walk_steps_left_, tested_edges().size() * 4);
+  if (!walk_steps_left_.is_spent()) {
+    walk_steps_left_.take(tested_edges().size() * 4);
     if (cta_->can_be_concurrent(a.access.instruction, b.access.instruction, parts_, analyses_->post_dominators(),
                                 closed_edges(a, b), walk_steps_left_))
       return true;
   }
-  if (walk_steps_left_ == 0) open_ = "not decided: budget: too many ways lead from one shared access to another";
+  if (walk_steps_left_.is_spent()) open_ = "not decided: budget: too many ways lead from one shared access to another";
   return false;
 }
 
