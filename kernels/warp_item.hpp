@@ -58,6 +58,17 @@ void for_each_lane(dsl::Kernel& k, const Count& count, const Body& body) {
   });
 }
 
+// Copies an item as it is: 16 bytes for each lane and iteration, then the remaining bytes.
+inline void copy_raw(dsl::Kernel& k, const ItemSource& src, const ItemRoom& dst, const WarpU32& size) {
+  using namespace dsl;
+  const WarpU32 vector_count = size / kStrideUnitBytes;
+  for_each_lane(k, vector_count, [&](const LaneU32& i) {
+    dst.as<u32>().at(times<4>(i)).store_vector(src.as<u32>().at(times<4>(i)).load_vector<4>());
+  });
+  const WarpU32 copied = vector_count * kStrideUnitBytes;
+  for_each_lane(k, size - copied, [&](const LaneU32& i) { dst.at(copied + i).store(src.at(copied + i).load()); });
+}
+
 // Whether the `size` bytes at `src` are all zero. Each iteration votes on 128 bytes; the first that is not zero ends
 // the loop.
 inline WarpBool is_all_zero(dsl::Kernel& k, const ItemSource& src, const WarpU32& size) {

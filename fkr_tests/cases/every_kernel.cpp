@@ -38,11 +38,6 @@ using namespace kernels;
 
 namespace {
 
-template <class T>
-Bytes bytes_of(const std::vector<T>& values) {
-  const auto* const first = reinterpret_cast<const uint8_t*>(values.data());
-  return {first, first + values.size() * sizeof(T)};
-}
 KernelArgument words(std::vector<uint32_t> values) { return KernelArgument::input(bytes_of(values)); }
 KernelArgument double_words(std::vector<uint64_t> values) { return KernelArgument::input(bytes_of(values)); }
 

@@ -1,12 +1,21 @@
 // An argument of a kernel launch in a test: a number, or a buffer.
 #pragma once
 
+#include <cstdint>
 #include <functional>
 #include <string_view>
+#include <vector>
 
 #include "fkr_tests/cases/corpus.hpp"
 
 namespace ptxkit::testing {
+
+// The values as a kernel finds them in memory.
+template <class T>
+Bytes bytes_of(const std::vector<T>& values) {
+  const auto* const first = reinterpret_cast<const uint8_t*>(values.data());
+  return {first, first + values.size() * sizeof(T)};
+}
 
 struct KernelArgument {
   static KernelArgument number(uint32_t value) { return {false, {}, 0, value}; }

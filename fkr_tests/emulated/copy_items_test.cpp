@@ -9,13 +9,8 @@ namespace ptxkit::kernels {
 namespace {
 
 using ptxkit::testing::Bytes;
+using ptxkit::testing::bytes_of;
 using ptxkit::testing::KernelArgument;
-
-template <class T>
-Bytes bytes_of(const std::vector<T>& values) {
-  const auto* const first = reinterpret_cast<const uint8_t*>(values.data());
-  return {first, first + values.size() * sizeof(T)};
-}
 
 TEST(CopyItems, OfEverySizeAtEveryOffsetAndNothingBetweenThem) {
   std::vector<uint64_t> offsets;
@@ -30,7 +25,7 @@ TEST(CopyItems, OfEverySizeAtEveryOffsetAndNothingBetweenThem) {
   }
   Bytes src(end), expected(end, 0x5a);
   std::iota(src.begin(), src.end(), uint8_t{1});
-  copy_items_reference(src, offsets, sizes, expected);
+  copy_items_reference(src.data(), offsets, sizes, expected.data());
   const auto count = static_cast<uint32_t>(sizes.size());
   for (const auto build : ptxkit::testing::kVariants) {
     const auto ran = ptxkit::testing::emulator_launch(build)(

@@ -17,14 +17,10 @@ namespace {
 
 using ptxkit::testing::Block;
 using ptxkit::testing::Bytes;
+using ptxkit::testing::bytes_of;
 using ptxkit::testing::KernelArgument;
 using ptxkit::testing::TransformReference;
 
-template <class T>
-Bytes bytes_of(const std::vector<T>& values) {
-  const auto* const first = reinterpret_cast<const uint8_t*>(values.data());
-  return {first, first + values.size() * sizeof(T)};
-}
 uint32_t word(const Bytes& bytes, size_t i) { return read_u32(bytes.data() + 4 * i); }
 Bytes part(const Bytes& bytes, size_t at, size_t size) {
   return {bytes.begin() + static_cast<ptrdiff_t>(at), bytes.begin() + static_cast<ptrdiff_t>(at + size)};

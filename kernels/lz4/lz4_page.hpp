@@ -106,17 +106,6 @@ class PageParser {
   Parser parser_;
 };
 
-// Copies an item that does not compress: 16 bytes for each lane and iteration, then the remaining bytes.
-inline void copy_raw(dsl::Kernel& k, const ItemSource& src, const ItemRoom& dst, const WarpU32& size) {
-  using namespace dsl;
-  const WarpU32 vector_count = size / kStrideUnitBytes;
-  for_each_lane(k, vector_count, [&](const LaneU32& i) {
-    dst.as<u32>().at(times<4>(i)).store_vector(src.as<u32>().at(times<4>(i)).load_vector<4>());
-  });
-  const WarpU32 copied = vector_count * kStrideUnitBytes;
-  for_each_lane(k, size - copied, [&](const LaneU32& i) { dst.at(copied + i).store(src.at(copied + i).load()); });
-}
-
 // Copies an item into shared memory, 512 bytes in each iteration. Returns whether all its bytes are zero.
 inline WarpBool stage(dsl::Kernel& k, const ItemSource& src, const WarpU32& size, const Page& page) {
   using namespace dsl;

@@ -26,23 +26,11 @@ KernelDefinition copy_items() {
                   mark_warp(k, Mark::item, size);
                   const auto from = src.at(offset).within(size);
                   const auto to = dst.at(offset).within(size);
-                  const auto copy_bytes = [&](const WarpU32& begin, const WarpU32& count) {
-                    for_each_lane(k, count,
-                                  [&](const LaneU32& i) { to.at(begin + i).store(from.at(begin + i).load()); });
-                  };
                   // Both addresses are a multiple of 16 after as many bytes.
                   const WarpU32 head = min(size, (0 - trunc<u32>(offset)) & (kStrideUnitBytes - 1));
-                  const WarpU32 vector_count = (size - head) / kStrideUnitBytes;
-                  copy_bytes(k.constant<u32>(0), head);
-                  k.if_(vector_count != 0, [&] {
-                    const auto words_from = from.at(head).template align_down<kStrideUnitBytes>().template as<u32>();
-                    const auto words_to = to.at(head).template align_down<kStrideUnitBytes>().template as<u32>();
-                    for_each_lane(k, vector_count, [&](const LaneU32& i) {
-                      words_to.at(times<4>(i)).store_vector(words_from.at(times<4>(i)).template load_vector<4>());
-                    });
-                  });
-                  const WarpU32 copied = head + vector_count * kStrideUnitBytes;
-                  copy_bytes(copied, size - copied);
+                  for_each_lane(k, head, [&](const LaneU32& i) { to.at(i).store(from.at(i).load()); });
+                  copy_raw(k, from.at(head).template align_down<kStrideUnitBytes>(),
+                           to.at(head).template align_down<kStrideUnitBytes>(), size - head);
                   mark_warp(k, Mark::status, size);
                 });
 }

@@ -23,6 +23,7 @@
 
 #include "kernels/lz4/lz4_compress_reference.hpp"
 #include "kernels/lz4/lz4_decompress_reference.hpp"
+#include "kernels/pages/copy_items_reference.hpp"
 #include "kernels/pages/zero_page_reference.hpp"
 #include "runtime/driver/driver.hpp"
 
@@ -172,7 +173,7 @@ T* pointer(void** arguments, int index) {
 [[maybe_unused]] std::function<int()> copied_items(void** a) {
   return [src = pointer<uint8_t>(a, 0), offsets = pointer<uint64_t>(a, 1), sizes = pointer<uint32_t>(a, 2),
           dst = pointer<uint8_t>(a, 3), count = argument<uint32_t>(a, 4)] {
-    for (uint32_t i = 0; i < count; ++i) std::copy_n(src + offsets[i], sizes[i], dst + offsets[i]);
+    kernels::copy_items_reference(src, {offsets, count}, {sizes, count}, dst);
     return 0;
   };
 }

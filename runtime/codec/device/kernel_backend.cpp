@@ -351,8 +351,11 @@ class KernelBackend final : public Backend {
                              {buffer(kRaw), buffer(kRawSizes), buffer(kPacked), buffer(kPackedSizes), buffer(kFlags),
                               stride_units, stride_units, number(items)},
                              {kPackedSizes, kFlags}};
-    if (auto arranged = arrange(queue, kCompressRegions, call, {{kRaw, raw_at}, {kPacked, packed_at}}); !arranged)
-      return tl::unexpected(arranged.error());
+    const auto arranged = arrange(queue, kCompressRegions, {&call, 1}, [&](std::span<Region> regions) {
+      regions[kRaw].host = raw_at;
+      regions[kPacked].host = packed_at;
+    });
+    if (!arranged) return tl::unexpected(arranged.error());
     const MutableBytes raw = machine_->host(queue, kRaw);
     const auto sizes = array<uint32_t>(machine_->host(queue, kRawSizes));
     for (size_t i = 0; i < count; ++i) sizes[i] = static_cast<uint32_t>(slice[i]->raw.size());
@@ -429,6 +432,7 @@ class KernelBackend final : public Backend {
     return cost_bytes(blocks.rows) <= limit_bytes + kRunBytes ? blocks : Extent{};
   }
   // The outputs where they lie, in runs for the copy engine, or in too many runs for it, which copy_items writes.
+  // Device memory has room for what lies between them, too.
   Extent outputs_in_place(std::span<const DecompressItem> slice) const {
     Extent outputs = extent_of(slice, [](const DecompressItem& item) { return item.output; });
     if (outputs.first == nullptr || !machine_->is_page_locked({outputs.first, outputs.size_bytes})) return {};
@@ -457,6 +461,7 @@ class KernelBackend final : public Backend {
       blocks_at = outputs_at = {};
     }
     const bool is_scattered = outputs_at.first != nullptr && has_many_runs(outputs_at);
+    const size_t output_region = is_scattered ? kScattered : kOutput;  // the one whose host side the outputs are
     const auto names = std::span(kDecompressRegions).first(is_scattered ? kScattered + 1 : kScattered);
     std::vector<KernelCall> calls;
     KernelCall& call = calls.emplace_back(transform_call(
@@ -466,12 +471,12 @@ class KernelBackend final : public Backend {
     call.uploads = {kBlockOffsets, kBlockSizes, kOutputOffsets, kCapacities};
     call.downloads = {kOutputSizes, kStatuses};
     if (is_scattered) calls.push_back(scattering(size));
-    auto regions = costs_.regions(names, calls);
-    if (!regions) return tl::unexpected(regions.error());
-    (*regions)[kBlocks].host = blocks_at.first;
-    (*regions)[is_scattered ? kScattered : kOutput].host = outputs_at.first;
-    if (is_scattered) (*regions)[kOutput].stays_on_device = (*regions)[kScattered].lies_on_host = true;
-    if (auto arranged = machine_->arrange(queue, *regions); !arranged) return tl::unexpected(arranged.error());
+    const auto arranged = arrange(queue, names, calls, [&](std::span<Region> regions) {
+      regions[kBlocks].host = blocks_at.first;
+      regions[output_region].host = outputs_at.first;
+      if (is_scattered) regions[kOutput].stays_on_device = regions[kScattered].lies_on_host = true;
+    });
+    if (!arranged) return tl::unexpected(arranged.error());
     const auto block_offsets = array<uint64_t>(machine_->host(queue, kBlockOffsets));
     const auto block_sizes = array<uint32_t>(machine_->host(queue, kBlockSizes));
     const auto output_offsets = array<uint64_t>(machine_->host(queue, kOutputOffsets));
@@ -498,7 +503,7 @@ class KernelBackend final : public Backend {
     if (outputs_at.first == nullptr) outputs_at.rows = {{0, output_bytes, output_bytes, 1}};
     auto done = machine_->upload_rows(queue, kBlocks, blocks_at.rows);
     if (done) done = codec::run(*machine_, queue, calls);
-    if (done) done = machine_->download_rows(queue, is_scattered ? kScattered : kOutput, outputs_at.rows);
+    if (done) done = machine_->download_rows(queue, output_region, outputs_at.rows);
     if (!done) return tl::unexpected(done.error());
     const bool is_in_place = outputs_at.first != nullptr;
     return SliceWindow::Steps{{}, [=, this] { return collect_decompression(queue, slice, is_in_place); }};
@@ -538,12 +543,13 @@ class KernelBackend final : public Backend {
     return {};
   }
 
-  // Arranges the regions of a call. `in_place` gives some of them memory of the caller as their host side.
-  Result<void> arrange(unsigned queue, std::span<const RegionName> names, const KernelCall& call,
-                       std::initializer_list<std::pair<size_t, uint8_t*>> in_place) {
-    auto regions = costs_.regions(names, {&call, 1});
+  // Arranges the regions of calls. `adapt` says which of them have memory of the caller as their host side.
+  template <class Adapt>
+  Result<void> arrange(unsigned queue, std::span<const RegionName> names, std::span<const KernelCall> calls,
+                       const Adapt& adapt) {
+    auto regions = costs_.regions(names, calls);
     if (!regions) return tl::unexpected(regions.error());
-    for (const auto& [region, host] : in_place) (*regions)[region].host = host;
+    adapt(*regions);
     return machine_->arrange(queue, *regions);
   }
 
