@@ -122,8 +122,8 @@ struct ZeroPageParameters {
   uint32_t item_count;
 };
 
-// Parameters of `copy_items`. The sizes[i] bytes at offset offsets[i] of `src` are copied to that offset of `dst`, which
-// the device may reach over the bus. Items do not overlap.
+// Parameters of `copy_items`. The sizes[i] bytes at offset offsets[i] of `src` are copied to that offset of `dst`,
+// which the device may reach over the bus. Items do not overlap. A launch may have fewer CTAs than its shape says.
 struct CopyItemsParameters {
   uint64_t src;      // const u8*, 16-byte aligned
   uint64_t offsets;  // const u64*

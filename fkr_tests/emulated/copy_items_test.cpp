@@ -28,12 +28,15 @@ TEST(CopyItems, OfEverySizeAtEveryOffsetAndNothingBetweenThem) {
   copy_items_reference(src.data(), offsets, sizes, expected.data());
   const auto count = static_cast<uint32_t>(sizes.size());
   for (const auto build : ptxkit::testing::kVariants) {
-    const auto ran = ptxkit::testing::emulator_launch(build)(
-        kCopyItems, kCopyItemsShape.grid_blocks(count), kCopyItemsShape.block_threads,
-        {KernelArgument::input(src), KernelArgument::input(bytes_of(offsets)), KernelArgument::input(bytes_of(sizes)),
-         KernelArgument::input(Bytes(end, 0x5a)), KernelArgument::number(count)});
-    ASSERT_EQ(ran.size(), 4u) << build;
-    EXPECT_TRUE(ran[3] == expected) << build;
+    // A warp an item, and several items a warp.
+    for (const uint32_t ctas : {kCopyItemsShape.grid_blocks(count), 3u}) {
+      const auto ran = ptxkit::testing::emulator_launch(build)(
+          kCopyItems, ctas, kCopyItemsShape.block_threads,
+          {KernelArgument::input(src), KernelArgument::input(bytes_of(offsets)), KernelArgument::input(bytes_of(sizes)),
+           KernelArgument::input(Bytes(end, 0x5a)), KernelArgument::number(count)});
+      ASSERT_EQ(ran.size(), 4u) << build;
+      EXPECT_TRUE(ran[3] == expected) << build << ", " << ctas << " CTAs";
+    }
   }
 }
 

@@ -193,6 +193,7 @@ class CudaMachine final : public Machine {
     });
   }
   Result<void> upload_rows(unsigned queue, size_t region, std::span<const driver::Rows> rows) override {
+    if (queues_[queue].placed[region].on_host) return {};
     return in_order(queues_[queue], up_, CallKind::copy_up, [&](Queue& at) -> Result<void> {
       for (const driver::Rows& some : rows) {
         auto put = at.device->upload_rows(host(queue, region), some, up_, at.placed[region].offset_bytes);

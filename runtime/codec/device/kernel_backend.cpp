@@ -3,9 +3,9 @@
 // waits for more than the oldest slice.
 //
 // Items to compress lie at a fixed stride (kernels/abi.hpp), items to decompress back to back. Items that already lie
-// so in page-locked memory are copied directly, items to decompress also with gaps between them; others are gathered
-// into staging memory and scattered from it. After the kernel of a compression has finished, its output sizes are known
-// and only the used bytes are copied down.
+// so in page-locked memory are copied directly, items to decompress also with gaps between them: by the copy engine, or
+// by `copy_items` if there are too many gaps. Others are gathered into staging memory and scattered from it. After the
+// kernel of a compression has finished, its output sizes are known and only the used bytes are copied down.
 #include "runtime/codec/device/kernel_backend.hpp"
 
 #include <algorithm>
@@ -46,11 +46,12 @@ enum DecompressRegion : size_t {
   kCapacities,
   kOutputSizes,
   kStatuses,
-  kScattered
+  kHostBlocks,  // the blocks and outputs of the caller, if copy_items copies them
+  kHostOutput
 };
-constexpr RegionName kDecompressRegions[] = {{"blocks"},       {"block offsets"},  {"block sizes"},
-                                             {"output"},       {"output offsets"}, {"capacities"},
-                                             {"output sizes"}, {"statuses"},       {"scattered output"}};
+constexpr RegionName kDecompressRegions[] = {{"blocks"},         {"block offsets"}, {"block sizes"},  {"output"},
+                                             {"output offsets"}, {"capacities"},    {"output sizes"}, {"statuses"},
+                                             {"host blocks"},    {"host output"}};
 
 size_t round_up_to_stride(size_t size) {
   constexpr size_t kUnit = kernels::kStrideUnitBytes;
@@ -91,8 +92,11 @@ class DecompressSize {
   kernels::LaunchSize launch_ = {0, 0, 0};
 };
 
-// Padding of up to 8 regions: each starts at a multiple of 256 bytes.
+// Padding of up to 8 regions in device memory: each starts at a multiple of 256 bytes.
 constexpr size_t kRegionRoundingBytes = 8 * 256;
+
+// The CTAs that copy items over the bus. Reads wait behind stores, so few warps write (docs/log/performance.md).
+constexpr uint32_t kReadingCtas = 128, kWritingCtas = 8;
 
 // One more run of rows costs about as much as copying this many bytes.
 constexpr size_t kRunBytes = 64u << 10;
@@ -104,6 +108,7 @@ struct Extent {
   size_t used_bytes = 0;                // of the spans
   size_t runs = 0;                      // of adjacent spans
   std::vector<driver::Rows> rows = {};  // by which the spans are copied
+  bool by_kernel = false;               // copy_items copies the spans, as they are too many for the copy engine
 };
 // `span_of` gives the span of an item.
 template <class Item, class SpanOf>
@@ -120,21 +125,20 @@ Extent extent_of(std::span<Item> items, SpanOf span_of) {
   return extent;
 }
 
-// The runs of adjacent outputs in the memory from `first` on.
-std::vector<driver::Rows> rows_of_outputs(std::span<const DecompressItem> items, const uint8_t* first) {
-  std::vector<driver::Rows> runs;
-  for (const DecompressItem& item : items) {
-    if (item.output.empty()) continue;
-    const auto offset = static_cast<size_t>(item.output.data() - first);
-    if (runs.empty() || runs.back().offset_bytes + runs.back().width_bytes != offset) runs.push_back({offset, 0, 0, 1});
-    runs.back().pitch_bytes = runs.back().width_bytes += item.output.size();
-  }
-  return runs;
-}
-
 struct Place {
   size_t offset_bytes, size_bytes;
 };
+
+// The runs of adjacent places, which are in order.
+std::vector<driver::Rows> runs_of_places(std::span<const Place> places) {
+  std::vector<driver::Rows> runs;
+  for (const auto& [offset, size] : places) {
+    if (size == 0) continue;
+    if (runs.empty() || runs.back().offset_bytes + runs.back().width_bytes != offset) runs.push_back({offset, 0, 0, 1});
+    runs.back().pitch_bytes = runs.back().width_bytes += size;
+  }
+  return runs;
+}
 
 // Groups places, which are in order, into runs of rows that hold them. A place joins the previous run if it lies at the
 // run's pitch and the unneeded bytes cost less than another run. No run reaches beyond `end_bytes`.
@@ -412,7 +416,7 @@ class KernelBackend final : public Backend {
   }
 
   // The blocks where they lie, if they can be copied up from there in no more time than the copy of the output down
-  // takes, and with as little device memory.
+  // takes, and with as little device memory. Else copy_items copies them.
   Extent blocks_in_place(std::span<const DecompressItem> slice, size_t output_bytes) const {
     // The const_cast is safe: an input region is only read.
     Extent blocks = extent_of(slice, [](const DecompressItem& item) {
@@ -424,25 +428,37 @@ class KernelBackend final : public Backend {
       return {};
     std::vector<driver::Rows> whole{{0, blocks.size_bytes, blocks.size_bytes, 1}};
     std::vector<Place> places;
+    places.reserve(slice.size());
     for (const DecompressItem& item : slice) {
       places.push_back({static_cast<size_t>(item.block.data() - blocks.first), item.block.size()});
     }
     blocks.rows = rows_of_places(places, blocks.size_bytes);
     if (cost_bytes(whole) <= cost_bytes(blocks.rows)) blocks.rows = std::move(whole);
-    return cost_bytes(blocks.rows) <= limit_bytes + kRunBytes ? blocks : Extent{};
+    if (cost_bytes(blocks.rows) <= limit_bytes + kRunBytes) return blocks;
+    blocks.rows = runs_of_places(places);
+    blocks.by_kernel = true;
+    return is_aligned(blocks) ? blocks : Extent{};
   }
   // The outputs where they lie, in runs for the copy engine, or in too many runs for it, which copy_items writes.
   // Device memory has room for what lies between them, too.
   Extent outputs_in_place(std::span<const DecompressItem> slice) const {
     Extent outputs = extent_of(slice, [](const DecompressItem& item) { return item.output; });
     if (outputs.first == nullptr || !machine_->is_page_locked({outputs.first, outputs.size_bytes})) return {};
-    const bool is_aligned = reinterpret_cast<uintptr_t>(outputs.first) % kernels::kStrideUnitBytes == 0;
-    if (has_many_runs(outputs) && (!is_aligned || outputs.size_bytes > 2 * outputs.used_bytes)) return {};
-    outputs.rows = rows_of_outputs(slice, outputs.first);
+    // Whether the copies of the runs take longer than copying as many bytes again.
+    outputs.by_kernel = (outputs.runs - 1) * kRunBytes > outputs.used_bytes;
+    if (outputs.by_kernel && (!is_aligned(outputs) || outputs.size_bytes > 2 * outputs.used_bytes)) return {};
+    std::vector<Place> places;
+    places.reserve(slice.size());
+    for (const DecompressItem& item : slice) {
+      places.push_back({static_cast<size_t>(item.output.data() - outputs.first), item.output.size()});
+    }
+    outputs.rows = runs_of_places(places);
     return outputs;
   }
-  // Whether the copies of the runs take longer than copying as many bytes again.
-  static bool has_many_runs(const Extent& outputs) { return (outputs.runs - 1) * kRunBytes > outputs.used_bytes; }
+  // As copy_items needs it.
+  static bool is_aligned(const Extent& extent) {
+    return reinterpret_cast<uintptr_t>(extent.first) % kernels::kStrideUnitBytes == 0;
+  }
 
   Result<SliceWindow::Steps> submit_decompression(unsigned queue, std::span<DecompressItem> slice) {
     const size_t count = slice.size();
@@ -460,21 +476,26 @@ class KernelBackend final : public Backend {
     } else {
       blocks_at = outputs_at = {};
     }
-    const bool is_scattered = outputs_at.first != nullptr && has_many_runs(outputs_at);
-    const size_t output_region = is_scattered ? kScattered : kOutput;  // the one whose host side the outputs are
-    const auto names = std::span(kDecompressRegions).first(is_scattered ? kScattered + 1 : kScattered);
+    // The regions whose host sides the blocks and the outputs are.
+    const size_t block_region = blocks_at.by_kernel ? kHostBlocks : kBlocks;
+    const size_t output_region = outputs_at.by_kernel ? kHostOutput : kOutput;
     std::vector<KernelCall> calls;
+    if (blocks_at.by_kernel)
+      calls.push_back(
+          copying(kHostBlocks, kBlockOffsets, kBlockSizes, kBlocks, kReadingCtas, {blocks_at.size_bytes, count}));
     KernelCall& call = calls.emplace_back(transform_call(
         kernels::kLz4Decompress, size, kernels::kLz4DecompressShape.block_threads,
         {kBlocks, kBlockOffsets, kBlockSizes, kOutput, kOutputOffsets, kCapacities, kOutputSizes, kStatuses}));
     call.grid_blocks = kernels::kLz4DecompressShape.grid_blocks(static_cast<uint32_t>(count));
     call.uploads = {kBlockOffsets, kBlockSizes, kOutputOffsets, kCapacities};
     call.downloads = {kOutputSizes, kStatuses};
-    if (is_scattered) calls.push_back(scattering(size));
-    const auto arranged = arrange(queue, names, calls, [&](std::span<Region> regions) {
-      regions[kBlocks].host = blocks_at.first;
+    if (outputs_at.by_kernel)
+      calls.push_back(copying(kOutput, kOutputOffsets, kOutputSizes, kHostOutput, kWritingCtas, size));
+    const auto arranged = arrange(queue, kDecompressRegions, calls, [&](std::span<Region> regions) {
+      regions[block_region].host = blocks_at.first;
       regions[output_region].host = outputs_at.first;
-      if (is_scattered) regions[kOutput].stays_on_device = regions[kScattered].lies_on_host = true;
+      regions[kBlocks].stays_on_device = regions[kHostBlocks].lies_on_host = blocks_at.by_kernel;
+      regions[kOutput].stays_on_device = regions[kHostOutput].lies_on_host = outputs_at.by_kernel;
     });
     if (!arranged) return tl::unexpected(arranged.error());
     const auto block_offsets = array<uint64_t>(machine_->host(queue, kBlockOffsets));
@@ -501,7 +522,7 @@ class KernelBackend final : public Backend {
     }
     if (blocks_at.first == nullptr) blocks_at.rows = {{0, block_bytes, block_bytes, 1}};
     if (outputs_at.first == nullptr) outputs_at.rows = {{0, output_bytes, output_bytes, 1}};
-    auto done = machine_->upload_rows(queue, kBlocks, blocks_at.rows);
+    auto done = machine_->upload_rows(queue, block_region, blocks_at.rows);
     if (done) done = codec::run(*machine_, queue, calls);
     if (done) done = machine_->download_rows(queue, output_region, outputs_at.rows);
     if (!done) return tl::unexpected(done.error());
@@ -509,14 +530,15 @@ class KernelBackend final : public Backend {
     return SliceWindow::Steps{{}, [=, this] { return collect_decompression(queue, slice, is_in_place); }};
   }
 
-  static KernelCall scattering(const kernels::LaunchSize& size) {
+  static KernelCall copying(size_t from, size_t offsets, size_t sizes, size_t to, uint32_t most_ctas,
+                            const kernels::LaunchSize& size) {
     const auto count = static_cast<uint32_t>(size.item_count);
     return {kernels::kCopyItems,
             size,
-            kernels::kCopyItemsShape.grid_blocks(count),
+            std::min(kernels::kCopyItemsShape.grid_blocks(count), most_ctas),
             kernels::kCopyItemsShape.block_threads,
             {},
-            {buffer(kOutput), buffer(kOutputOffsets), buffer(kOutputSizes), buffer(kScattered), number(count)},
+            {buffer(from), buffer(offsets), buffer(sizes), buffer(to), number(count)},
             {}};
   }
 

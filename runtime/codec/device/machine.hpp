@@ -28,8 +28,8 @@ struct Region {
   // Page-locked memory of the caller that serves as host side; null: staging memory of the machine.
   uint8_t* host = nullptr;
   bool stays_on_device = false;  // the region has no host side
-  // The region is its host side, 16-byte aligned, which kernels write over the bus. download_rows() names what they
-  // wrote: a machine that cannot reach host memory copies it.
+  // The region is its host side, 16-byte aligned, which kernels read or write over the bus. upload_rows() names what
+  // they read and download_rows() what they wrote: a machine that cannot reach host memory copies it.
   bool lies_on_host = false;
 };
 

@@ -105,6 +105,27 @@ TEST_F(EmulatorBackend, OutputsInManyRunsAreWrittenByAKernel) {
   EXPECT_TRUE(std::ranges::equal(room.bytes(), expected));
 }
 
+// The bytes between the blocks are not copied up: copy_items must not read them.
+TEST_F(EmulatorBackend, BlocksInManyRunsAreReadByAKernel) {
+  constexpr size_t kItem = 3000, kItems = 6;
+  const auto backend = emulator();
+  HostMemory slots = backend->host_memory(2 * kItems * kItem).value(),
+             room = backend->host_memory(kItems * kItem).value();
+  const ByteVector raw = testing::matchable_bytes(kItems * kItem, 3);
+  std::vector<CompressItem> there(kItems);
+  std::vector<DecompressItem> back(kItems);
+  for (size_t i = 0; i < kItems; ++i) {
+    there[i].raw = std::span(raw).subspan(i * kItem, kItem);
+    there[i].output = slots.bytes().subspan(i * 3 / 2 * kItem + i * i % 5 * 16, kItem);
+    back[i].output = room.bytes().subspan(i * kItem, kItem);
+  }
+  ASSERT_TRUE(cpu_->compress(there, Encoder::reproducible));
+  for (size_t i = 0; i < kItems; ++i) back[i].block = there[i].output.first(there[i].compressed_bytes);
+  const auto done = backend->decompress(back);
+  ASSERT_TRUE(done.has_value()) << done.error().message();
+  EXPECT_TRUE(std::ranges::equal(room.bytes(), raw));
+}
+
 TEST_F(EmulatorBackend, TheFirst256KiBOfEveryCorpusFile) {
   PTXKIT_REQUIRE_CORPUS();
   const auto backend = emulator();

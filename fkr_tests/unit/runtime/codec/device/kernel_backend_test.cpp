@@ -378,6 +378,38 @@ TEST_F(Batches, BlocksInSlotsAreCopiedUpAsFarAsTheyAreUsed) {
   EXPECT_LT(state_.uploaded_bytes - uploaded_before, kChunks * kChunk * 3 / 4);
 }
 
+// As zero pages leave them in slots, which no rows fit.
+TEST_F(Batches, BlocksInManyRunsAreReadByAKernel) {
+  constexpr size_t kItem = 16'384, kItems = 24;
+  Batch made = page_locked_batch(4);
+  std::vector<CompressItem> there(kItems);
+  for (size_t i = 0; i < kItems; ++i) {
+    there[i].raw = made.raw.bytes().subspan(i * kItem, kItem);
+    there[i].output = made.output.bytes().subspan(i * kItem, kItem);
+  }
+  ASSERT_TRUE(cuda_->compress(there, Encoder::reproducible));
+  HostMemory slots = cuda_->host_memory(2 * kItems * kItem).value();
+  HostMemory room = cuda_->host_memory(kItems * kItem).value();
+  const auto staged_bytes = [&](size_t shift) {
+    std::vector<DecompressItem> items(kItems);
+    for (size_t i = 0; i < kItems; ++i) {
+      const size_t slot = shift + i * 3 / 2 * kItem + (i * i % 7) * 16;
+      std::copy_n(there[i].output.begin(), there[i].compressed_bytes, slots.bytes().begin() + slot);
+      items[i].block = slots.bytes().subspan(slot, there[i].compressed_bytes);
+      items[i].output = room.bytes().subspan(i * kItem, kItem);
+    }
+    const long pinned_before = state_.pinned_bytes;
+    EXPECT_TRUE(cuda_->decompress(items));
+    EXPECT_TRUE(std::equal(room.bytes().begin(), room.bytes().end(), made.raw.bytes().begin()));
+    return state_.pinned_bytes - pinned_before;
+  };
+  const size_t uploaded_before = state_.uploaded_bytes;
+  EXPECT_LT(staged_bytes(0), 10'000);  // offsets, sizes and statuses
+  EXPECT_LT(state_.uploaded_bytes - uploaded_before, 10'000u);
+  // The kernel's vectors would be misaligned.
+  EXPECT_GE(staged_bytes(1), long{kItem});
+}
+
 TEST_F(Batches, OutputIsCopiedDownAsFarAsItIsUsed) {
   Batch batch = page_locked_batch(1);
   // Chunk 3 is incompressible, chunk 9 is zero.
