@@ -196,6 +196,40 @@ def test_errors_below_come_through():
         file.read()
 
 
+class Short:
+    """As the wrapper that tempfile puts around an unbuffered file."""
+
+    def __init__(self, most):
+        self.most, self.stored = most, b""
+
+    def write(self, data):
+        self.stored += data[: self.most]
+        return min(self.most, len(data))
+
+
+def test_short_writes_of_any_object():
+    below = Short(1000)
+    with ptxkit.open(below, "wb", codec="lz4") as file:
+        file.write(noise(100_000))
+    assert lz4.frame.decompress(below.stored) == noise(100_000)
+    with pytest.raises(OSError, match="returned 0 for"), ptxkit.open(Short(0), "wb", codec="lz4") as file:
+        file.write(b"lost")
+
+
+def test_files_that_do_not_block():
+    readable, writable = os.pipe()
+    os.set_blocking(readable, False)
+    os.set_blocking(writable, False)
+    with open(readable, "rb", buffering=0) as source, open(writable, "wb", buffering=0) as sink:
+        with pytest.raises(BlockingIOError, match="open it without O_NONBLOCK"), ptxkit.open(source) as file:
+            file.read()
+        file = ptxkit.open(sink, "wb", codec="lz4")
+        with pytest.raises(BlockingIOError, match="open it without O_NONBLOCK"):
+            file.write(noise(10_000_000))
+            file.close()
+    assert not stream_threads()
+
+
 def test_damaged_files(tmp_path):
     frame = lz4.frame.compress(LINES, content_checksum=True)
     for damaged in (

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import atexit
 import builtins
+import errno
 import io
 import os
 import weakref
@@ -76,6 +77,8 @@ class _Reader(io.RawIOBase):
 
     def _read(self, size: int) -> Any:
         data = self._source.read(size)
+        if data is None:
+            raise _would_block()
         self._read_bytes += len(data)
         return data
 
@@ -337,14 +340,21 @@ def _can_seek(file: Any) -> bool:
 
 def _write_all(file: Any, as_bytes: Callable[[bytes], Any]) -> _streams.Write:
     def write(data: bytes) -> None:
-        if not isinstance(file, io.RawIOBase):
-            file.write(as_bytes(data))
-            return
-        view = memoryview(data)
-        while len(view):
-            view = view[file.write(view) or 0 :]
+        while data:
+            count = file.write(as_bytes(data))
+            if count is None and isinstance(file, io.RawIOBase):
+                raise _would_block()
+            if not isinstance(count, int) or count >= len(data):  # many objects with a write() return nothing
+                return
+            if count <= 0:
+                raise OSError(f"write() of {file!r} returned {count} for {len(data)} bytes")
+            data = data[count:]
 
     return write
+
+
+def _would_block() -> BlockingIOError:
+    return BlockingIOError(errno.EAGAIN, "the file does not block: open it without O_NONBLOCK", 0)
 
 
 def binary_mode(mode: str) -> str:
