@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+import sys
 from typing import Any, List, NamedTuple, Optional, Sequence, Union, overload
 
 from ptxkit import _batch, _buffers, _c, _context, _errors, _streams
@@ -28,6 +29,8 @@ def find(name: str) -> int:
     """The number of a codec. The error lists the names."""
     if not isinstance(name, str):
         raise TypeError(f"name: expected a string such as 'lz4', found a {type(name).__name__}")
+    if "\0" in name:
+        raise _errors.InvalidValueError(f"there is no codec {name!r}", _errors.INVALID_VALUE)
     number = ctypes.c_uint32()
     _c.check(_c.lib().ptxkit_codec_find(name.encode(), ctypes.byref(number)))
     return number.value
@@ -59,10 +62,14 @@ def codecs() -> List[CodecInfo]:
     return found
 
 
-def whole_number(value: Any, name: str) -> int:
+def whole_number(value: Any, name: str, most: int = sys.maxsize) -> int:
+    """An int of -most - 1 to most: ctypes would take another modulo its type's size."""
     if isinstance(value, bool) or not hasattr(value, "__index__"):
         raise TypeError(f"{name}: expected a whole number, found {value!r}")
-    return int(value.__index__())
+    number = int(value.__index__())
+    if not -most - 1 <= number <= most:
+        raise _errors.InvalidValueError(f"{name}: {number} is not in {-most - 1} to {most}", _errors.INVALID_VALUE)
+    return number
 
 
 class Codec:
@@ -104,7 +111,7 @@ class Codec:
                 f"there is no framing {framing!r}, expected {', '.join(_batch.FRAMINGS)}", _errors.INVALID_VALUE
             )
         self._settings = {
-            "level": whole_number(level, "level"),
+            "level": whole_number(level, "level", 2**31 - 1),
             "chunk_bytes": chunk_bytes,
             "framing": framing,
             "threads": threads,
