@@ -16,8 +16,13 @@ std::string Error::message() const {
   std::string text;
   if (!where.empty()) text += where + ": ";
   text += what;
-  if (!todo.empty()) text += "; " + todo;
+  if (!remedy().empty()) text.append("; ").append(remedy());
   return text;
+}
+
+std::string_view Error::remedy() const noexcept {
+  if (!todo.empty() || kind != ErrorKind::no_memory) return todo;
+  return "use smaller blocks, fewer threads or a memory budget";
 }
 
 }  // namespace ptxkit

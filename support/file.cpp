@@ -20,17 +20,12 @@
 namespace ptxkit {
 namespace {
 
-constexpr uint64_t kMaxBytes = uint64_t{4} << 30;
-constexpr const char* kTooLong = "longer than 4 GiB, which is more than is read whole";
-
 tl::unexpected<Error> system_error(const std::string& path, const char* doing) {
   return fail(std::string("cannot ") + doing + ": " + std::strerror(errno), path);
 }
 
-Result<std::string> read_all(int descriptor, const std::string& path, uint64_t most_bytes = kMaxBytes) {
-  const auto too_long = [&] {
-    return fail(most_bytes == kMaxBytes ? kTooLong : "longer than " + std::to_string(most_bytes) + " bytes", path);
-  };
+Result<std::string> read_all(int descriptor, const std::string& path, uint64_t most_bytes) {
+  const auto too_long = [&] { return fail("longer than " + std::to_string(most_bytes) + " bytes", path); };
   std::string content;
   struct stat info{};
   if (::fstat(descriptor, &info) == 0 && S_ISREG(info.st_mode)) {
@@ -124,11 +119,11 @@ bool write_all(int descriptor, std::string_view content) {
   return true;
 }
 
-Result<std::string> read_file(const std::string& path) {
+Result<std::string> read_file(const std::string& path, uint64_t most_bytes) {
   const bool is_stdin = path == "-";
   const int descriptor = is_stdin ? STDIN_FILENO : ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
   if (descriptor < 0) return system_error(path, "open");
-  auto content = read_all(descriptor, path);
+  auto content = read_all(descriptor, path, most_bytes);
   if (!is_stdin) ::close(descriptor);
   return content;
 }
@@ -184,7 +179,8 @@ mode_t current_umask() {
 
 }  // namespace
 
-Result<void> replace_file(const std::string& path, const std::function<bool(int descriptor)>& write) {
+Result<void> replace_file(const std::string& path, const std::function<bool(int descriptor)>& write,
+                          mode_t permissions) {
   // A symbolic link is followed: its target is replaced, or made where there is none.
   auto place = place_of(path);
   const auto target = place ? follow(std::move(*place)) : std::nullopt;
@@ -201,10 +197,10 @@ Result<void> replace_file(const std::string& path, const std::function<bool(int 
     return system_error(path, "write");
   }
   TemporaryFile file(target->place);
-  const mode_t mask = current_umask();
+  const mode_t mode = target->info ? target->info->st_mode & 0777 : permissions & ~current_umask();
   if (!file.open() || !write(file.descriptor())) return system_error(path, "write");
   // File systems without modes refuse this; the content is still right.
-  (void)::fchmod(file.descriptor(), 0666 & ~mask);
+  (void)::fchmod(file.descriptor(), mode);
   if (!file.put_in_place()) return system_error(path, "write");
   return {};
 }

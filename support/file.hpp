@@ -2,18 +2,21 @@
 // directory and renames it.
 #pragma once
 
+#include <cstdint>
 #include <functional>
 #include <string>
 #include <string_view>
 #include <vector>
 
+#include <sys/types.h>
+
 #include "support/result.hpp"
 
 namespace ptxkit {
 
-// Reads all of `path`; "-" is standard input. More than 4 GiB is an error, which also ends the reading of an endless
-// device. Errors name the path and the system's reason.
-Result<std::string> read_file(const std::string& path);
+// Reads all of `path`; "-" is standard input. More than `most_bytes` is an error, which also ends the reading of an
+// endless device. Errors name the path and the system's reason.
+Result<std::string> read_file(const std::string& path, uint64_t most_bytes = uint64_t{4} << 30);
 
 // Reads a small file of this project whose name comes from the environment. Devices, pipes and files larger than
 // `most_bytes` are errors.
@@ -32,7 +35,8 @@ Result<void> write_file(const std::string& path, std::string_view content);
 
 // Like write_file, with content that `write` writes to the given descriptor; it returns false with errno on failure.
 // Where the system supports it, the file has no name until it is complete, so a signal in between leaves nothing
-// behind.
-Result<void> replace_file(const std::string& path, const std::function<bool(int descriptor)>& write);
+// behind. A file that is replaced keeps its permissions; a new one has those of `permissions` that the umask allows.
+Result<void> replace_file(const std::string& path, const std::function<bool(int descriptor)>& write,
+                          mode_t permissions = 0666);
 
 }  // namespace ptxkit

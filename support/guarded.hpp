@@ -10,15 +10,19 @@
 namespace ptxkit {
 
 // The error for the exception being handled. Call it in a catch block.
-inline Error error_of_exception() {
+inline Error error_of_exception() noexcept {
   try {
-    throw;
-  } catch (const std::bad_alloc&) {
-    return Error{"no memory left", {}, "use smaller blocks, fewer threads or a memory budget", ErrorKind::no_memory};
-  } catch (const std::exception& error) {
-    return Error{std::string("stopped by an exception: ") + error.what(), {}, {}};
-  } catch (...) {
-    return Error{"stopped by an exception that is no std::exception", {}, {}};
+    try {
+      throw;
+    } catch (const std::bad_alloc&) {
+      return no_memory_left();
+    } catch (const std::exception& error) {
+      return Error{std::string("stopped by an exception: ") + error.what(), {}, {}};
+    } catch (...) {
+      return Error{"stopped by an exception that is no std::exception", {}, {}};
+    }
+  } catch (const std::bad_alloc&) {  // for the text
+    return no_memory_left();
   }
 }
 

@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <string>
+#include <string_view>
 #include <utility>
 
 #include <tl/expected.hpp>
@@ -15,6 +16,7 @@ enum class ErrorKind : uint8_t {
   other,
   bad_checksum,
   no_memory,
+  io,      // reported by the system for a file, or by a caller's function that reads or writes
   device,  // reported by the driver
 };
 
@@ -27,13 +29,22 @@ struct Error {
   ErrorKind kind = ErrorKind::other;
 
   std::string message() const;  // "where: what; todo"
+  // `todo`, or what to do about every error of the kind.
+  std::string_view remedy() const noexcept;
 };
+
+// Does not allocate: the text fits into the string itself.
+inline Error no_memory_left() noexcept { return {"no memory left", {}, {}, ErrorKind::no_memory}; }
 
 template <class T>
 using Result = tl::expected<T, Error>;
 
 inline tl::unexpected<Error> fail(std::string what, std::string where = {}, std::string todo = {}) {
   return tl::unexpected<Error>(Error{std::move(what), std::move(where), std::move(todo)});
+}
+
+inline tl::unexpected<Error> fail_io(std::string what, std::string where = {}) {
+  return tl::unexpected<Error>(Error{std::move(what), std::move(where), {}, ErrorKind::io});
 }
 
 inline tl::unexpected<Error> fail_checksum(std::string what, std::string where) {

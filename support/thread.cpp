@@ -35,14 +35,14 @@ uint64_t stack_bytes() noexcept {
   return size_bytes;
 }
 
-std::optional<std::thread> try_thread(std::function<void()> work) noexcept {
+std::optional<std::jthread> try_thread(std::function<void()> work) noexcept {
   if (const auto left = address_space_left(); left && stack_bytes() > *left / 4) return std::nullopt;
   // A new thread inherits the signal mask of its creator. Signals that a thread raises itself stay unblocked.
   sigset_t all, before;
   sigfillset(&all);
   for (const int own : {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGTRAP, SIGSYS, SIGABRT}) sigdelset(&all, own);
   ::pthread_sigmask(SIG_BLOCK, &all, &before);
-  std::optional<std::thread> thread;
+  std::optional<std::jthread> thread;
   try {
     thread.emplace(std::move(work));
   } catch (const std::exception&) {  // NOLINT(bugprone-empty-catch): no thread, or no memory for one

@@ -11,8 +11,9 @@ namespace ptxkit {
 
 // Starts a thread that runs `work`. Nothing if the system refuses, or if the thread's stack would take more than a
 // quarter of the remaining address space, because the work itself needs memory, too. The thread blocks all signals but
-// those that its own faults raise: signals sent to the process go to the program's own threads.
-std::optional<std::thread> try_thread(std::function<void()> work) noexcept;
+// those that its own faults raise: signals sent to the process go to the program's own threads. The destructor waits
+// for the thread.
+std::optional<std::jthread> try_thread(std::function<void()> work) noexcept;
 
 // The bytes that RLIMIT_AS still allows this process; nothing without such a limit.
 std::optional<uint64_t> address_space_left() noexcept;

@@ -10,13 +10,13 @@
 #include <vector>
 
 #include <fmt/format.h>
-#include <nlohmann/json.hpp>
 
 #include "analyzer/analyze/fingerprint.hpp"
 #include "analyzer/analyze/place.hpp"
 #include "analyzer/ptx/tree.hpp"
 #include "analyzer/rules/engine/rule.hpp"
 #include "analyzer/rules/table.hpp"
+#include "support/json.hpp"
 #include "support/suggest.hpp"
 
 namespace ptxkit::report {
@@ -286,7 +286,7 @@ class Suppressor {
 };
 
 Result<Baseline> Baseline::read(std::string_view text, const std::string& path) {
-  const auto json = nlohmann::json::parse(text, nullptr, false);
+  const auto json = Json::parse(text, nullptr, false);
   const auto wrong = [&](const char* what) {
     return fail(fmt::format("baseline: {}", what), path, "write one with --write-baseline");
   };

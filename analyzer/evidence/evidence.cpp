@@ -9,11 +9,11 @@
 #include <utility>
 
 #include <fmt/format.h>
-#include <nlohmann/json.hpp>
 
 #include "support/check.hpp"
 #include "support/embedded.hpp"
 #include "support/file.hpp"
+#include "support/json.hpp"
 #include "support/json_depth.hpp"
 #include "support/plural.hpp"
 
@@ -23,8 +23,6 @@ extern const EmbeddedFile evidence_files[];
 extern const size_t evidence_files_count;
 
 namespace {
-
-using Json = nlohmann::json;
 
 constexpr uint32_t kMisalignedAddress = 716;  // CUDA_ERROR_MISALIGNED_ADDRESS
 

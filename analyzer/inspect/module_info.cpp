@@ -4,15 +4,14 @@
 #include <algorithm>
 
 #include <fmt/format.h>
-#include <nlohmann/json.hpp>
 
 #include "analyzer/inspect/statistics.hpp"
+#include "support/json.hpp"
 #include "support/printable.hpp"
 
 namespace ptxkit::inspect {
 namespace {
 
-using Json = nlohmann::ordered_json;
 using ptx::Function;
 using ptx::Linkage;
 using ptx::Module;
@@ -117,7 +116,7 @@ void write_kernel(const Module& module, const Function& function, std::string& o
   if (!facts.empty()) out += fmt::format("  launch: {}\n", fmt::join(facts, "; "));
 }
 
-Json variable_json(const Variable& variable) {
+OrderedJson variable_json(const Variable& variable) {
   return {{"name", variable.name},
           {"space", ptx::text(variable.space)},
           {"type", type_text(variable)},
@@ -127,15 +126,21 @@ Json variable_json(const Variable& variable) {
           {"initialised", !variable.initializer.empty()}};
 }
 
-Json function_json(const Module& module, const Function& function) {
-  Json json = {{"name", function.name},        {"entry", function.is_entry},  {"linkage", text(function.linkage)},
-               {"defined", function.has_body}, {"parameters", Json::array()}, {"parameter_bytes", 0},
-               {"directives", Json::object()}, {"launch", Json::array()}};
+OrderedJson function_json(const Module& module, const Function& function) {
+  OrderedJson json = {{"name", function.name},
+                      {"entry", function.is_entry},
+                      {"linkage", text(function.linkage)},
+                      {"defined", function.has_body},
+                      {"parameters", OrderedJson::array()},
+                      {"parameter_bytes", 0},
+                      {"directives", OrderedJson::object()},
+                      {"launch", OrderedJson::array()}};
   const ParameterLayout layout = parameter_layout(module, function);
   for (const ParameterLayout::Parameter& parameter : layout.parameters) {
     const Variable& variable = module.variables[parameter.id];
-    Json entry = {{"name", variable.name},        {"type", type_text(variable)}, {"offset", parameter.offset_bytes},
-                  {"bytes", variable.size_bytes}, {"align", variable.align},     {"pointer", nullptr}};
+    OrderedJson entry = {
+        {"name", variable.name},        {"type", type_text(variable)}, {"offset", parameter.offset_bytes},
+        {"bytes", variable.size_bytes}, {"align", variable.align},     {"pointer", nullptr}};
     if (variable.is_pointer) {
       entry["pointer"] = {{"space", ptx::text(variable.pointer_space)}, {"align", variable.pointer_align}};
     }
@@ -208,21 +213,21 @@ std::string info_text(const Module& module) {
 }
 
 std::string info_json(const Module& module) {
-  Json json = {{"path", module.path},
-               {"version", fmt::format("{}.{}", module.version_major, module.version_minor)},
-               {"target", module.target},
-               {"target_options", module.target_options},
-               {"address_size", module.address_size},
-               {"producer", producer_of(module.text)},
-               {"functions", Json::array()},
-               {"variables", Json::array()},
-               {"sources", Json::array()}};
+  OrderedJson json = {{"path", module.path},
+                      {"version", fmt::format("{}.{}", module.version_major, module.version_minor)},
+                      {"target", module.target},
+                      {"target_options", module.target_options},
+                      {"address_size", module.address_size},
+                      {"producer", producer_of(module.text)},
+                      {"functions", OrderedJson::array()},
+                      {"variables", OrderedJson::array()},
+                      {"sources", OrderedJson::array()}};
   for (const Function& function : module.functions) json["functions"].push_back(function_json(module, function));
   for (const Variable& variable : module.variables) {
     if (is_global(variable)) json["variables"].push_back(variable_json(variable));
   }
   for (const ptx::SourceFile& file : module.files) json["sources"].push_back(file.path);
-  return printable_json(json.dump(2, ' ', false, Json::error_handler_t::replace));
+  return printable_json(json.dump(2, ' ', false, OrderedJson::error_handler_t::replace));
 }
 
 }  // namespace ptxkit::inspect

@@ -9,7 +9,6 @@
 #include <utility>
 
 #include <fmt/format.h>
-#include <nlohmann/json.hpp>
 
 #include "analyzer/flow/dominators.hpp"
 #include "analyzer/flow/graph.hpp"
@@ -17,6 +16,7 @@
 #include "analyzer/inspect/module_info.hpp"
 #include "analyzer/ptx/facts.hpp"
 #include "analyzer/ptx/isa.hpp"
+#include "support/json.hpp"
 #include "support/printable.hpp"
 
 namespace ptxkit::inspect {
@@ -119,27 +119,26 @@ std::string text_of(const FunctionStatistics& statistics) {
   return out;
 }
 
-nlohmann::ordered_json json_of(const FunctionStatistics& statistics) {
-  nlohmann::ordered_json json = {
-      {"name", statistics.name},
-      {"entry", statistics.is_entry},
-      {"instructions", statistics.instruction_count},
-      {"blocks", statistics.block_count},
-      {"loops", statistics.loop_count},
-      {"deepest_loop", statistics.deepest_loop},
-      {"irreducible", statistics.is_irreducible},
-      {"branches", statistics.branch_count},
-      {"calls", statistics.call_count},
-      {"barriers", {{"cta", statistics.cta_barrier_count}, {"warp", statistics.warp_barrier_count}}},
-      {"bytes",
-       {{"parameters", statistics.parameter_bytes},
-        {"shared", statistics.shared_bytes},
-        {"dynamic_shared", statistics.uses_dynamic_shared},
-        {"local", statistics.local_bytes},
-        {"constant", statistics.constant_bytes}}},
-      {"registers", nlohmann::ordered_json::array()},
-      {"accesses", nlohmann::ordered_json::array()},
-      {"mix", nlohmann::ordered_json::object()}};
+OrderedJson json_of(const FunctionStatistics& statistics) {
+  OrderedJson json = {{"name", statistics.name},
+                      {"entry", statistics.is_entry},
+                      {"instructions", statistics.instruction_count},
+                      {"blocks", statistics.block_count},
+                      {"loops", statistics.loop_count},
+                      {"deepest_loop", statistics.deepest_loop},
+                      {"irreducible", statistics.is_irreducible},
+                      {"branches", statistics.branch_count},
+                      {"calls", statistics.call_count},
+                      {"barriers", {{"cta", statistics.cta_barrier_count}, {"warp", statistics.warp_barrier_count}}},
+                      {"bytes",
+                       {{"parameters", statistics.parameter_bytes},
+                        {"shared", statistics.shared_bytes},
+                        {"dynamic_shared", statistics.uses_dynamic_shared},
+                        {"local", statistics.local_bytes},
+                        {"constant", statistics.constant_bytes}}},
+                      {"registers", OrderedJson::array()},
+                      {"accesses", OrderedJson::array()},
+                      {"mix", OrderedJson::object()}};
   for (const RegisterCount& count : statistics.registers) {
     json["registers"].push_back(
         {{"type", ptx::text(count.type)}, {"declared", count.declared_count}, {"used", count.used_count}});
@@ -215,9 +214,9 @@ std::string statistics_text(const ptx::Module& module) {
 }
 
 std::string statistics_json(const ptx::Module& module) {
-  nlohmann::ordered_json json = {{"path", module.path}, {"functions", nlohmann::ordered_json::array()}};
+  OrderedJson json = {{"path", module.path}, {"functions", OrderedJson::array()}};
   for (const FunctionStatistics& statistics : statistics_of(module)) json["functions"].push_back(json_of(statistics));
-  return printable_json(json.dump(2, ' ', false, nlohmann::ordered_json::error_handler_t::replace));
+  return printable_json(json.dump(2, ' ', false, OrderedJson::error_handler_t::replace));
 }
 
 }  // namespace ptxkit::inspect

@@ -9,7 +9,6 @@
 #include <vector>
 
 #include <fmt/format.h>
-#include <nlohmann/json.hpp>
 
 #include "analyzer/analyze/identity.hpp"
 #include "analyzer/analyze/place.hpp"
@@ -18,6 +17,7 @@
 #include "analyzer/ptx/facts.hpp"
 #include "analyzer/ptx/names.hpp"
 #include "analyzer/ptx/tree.hpp"
+#include "support/json.hpp"
 
 namespace ptxkit::instrument {
 namespace {
@@ -25,8 +25,6 @@ namespace {
 using ptx::Function;
 using ptx::Instruction;
 using ptx::InstructionId;
-using Json = nlohmann::json;
-
 constexpr uint64_t kLastLane = 31;
 
 // The markers of an entry: number -> places, "kernels/pages/zero_page.cpp:22".

@@ -6,9 +6,9 @@
 #include <vector>
 
 #include <fmt/format.h>
-#include <nlohmann/json.hpp>
 
 #include "analyzer/instrument/instrument.hpp"
+#include "support/json.hpp"
 #include "support/printable.hpp"
 #include "support/result.hpp"
 
@@ -20,7 +20,7 @@ constexpr std::string_view kSchema = "ptxkit-markers-1";
 }  // namespace
 
 std::string to_json(const MarkerMap& map) {
-  nlohmann::ordered_json markers = nlohmann::ordered_json::array();
+  OrderedJson markers = OrderedJson::array();
   for (const Marker& marker : map.markers) {
     markers.push_back({{"id", marker.id},
                        {"kind", text(marker.kind)},
@@ -31,13 +31,13 @@ std::string to_json(const MarkerMap& map) {
                        {"source", marker.source},
                        {"next_lines", marker.next_lines}});
   }
-  const nlohmann::ordered_json out{{"schema", kSchema},
-                                   {"file", map.file},
-                                   {"xxh128", map.xxh128},
-                                   {"records", map.records},
-                                   {"buffer_bytes", map.buffer_bytes()},
-                                   {"markers", std::move(markers)}};
-  return printable_json(out.dump(2, ' ', false, nlohmann::json::error_handler_t::replace)) + "\n";
+  const OrderedJson out{{"schema", kSchema},
+                        {"file", map.file},
+                        {"xxh128", map.xxh128},
+                        {"records", map.records},
+                        {"buffer_bytes", map.buffer_bytes()},
+                        {"markers", std::move(markers)}};
+  return printable_json(out.dump(2, ' ', false, Json::error_handler_t::replace)) + "\n";
 }
 
 Result<MarkerMap> parse_marker_map(std::string_view json, const std::string& path) {
@@ -45,7 +45,7 @@ Result<MarkerMap> parse_marker_map(std::string_view json, const std::string& pat
     return fail(what, path, "give the file that ptx-debug instrument --markers wrote");
   };
   try {
-    const auto root = nlohmann::json::parse(json);
+    const auto root = Json::parse(json);
     if (root.at("schema") != kSchema) return refuse(fmt::format("expected schema {}", kSchema));
     MarkerMap map;
     map.file = root.at("file");
@@ -70,9 +70,9 @@ Result<MarkerMap> parse_marker_map(std::string_view json, const std::string& pat
       map.markers.push_back(std::move(marker));
     }
     return map;
-  } catch (const nlohmann::json::parse_error&) {
+  } catch (const Json::parse_error&) {
     return refuse("no marker map: the text is no JSON");
-  } catch (const nlohmann::json::exception& error) {
+  } catch (const Json::exception& error) {
     const std::string_view what = error.what();  // "[json.exception.type_error.302] type must be string, but is null"
     return refuse(fmt::format("no marker map: {}", what.substr(what.find("] ") + 2)));
   }

@@ -5,13 +5,13 @@
 #include <string>
 
 #include <fmt/format.h>
-#include <nlohmann/json.hpp>
 
 #include "analyzer/analyze/analysis.hpp"
 #include "analyzer/analyze/fingerprint.hpp"
 #include "analyzer/analyze/suppression.hpp"
 #include "analyzer/rules/engine/rule.hpp"
 #include "analyzer/rules/table.hpp"
+#include "support/json.hpp"
 #include "support/printable.hpp"
 
 namespace ptxkit::report {
@@ -31,13 +31,13 @@ class BaselineDocument : public Document {
           if (is_by_comment || each.finding->severity == rules::Severity::info) continue;
           const bool is_first = written_.empty();
           if (!written_.insert(each.fingerprint).second) continue;
-          const nlohmann::ordered_json json = {{"fingerprint", each.fingerprint},
-                                               {"rule", verdict.rule->id},
-                                               {"kernel", kernel.name},
-                                               {"severity", text(each.finding->severity)},
-                                               {"message", each.finding->message}};
+          const OrderedJson json = {{"fingerprint", each.fingerprint},
+                                    {"rule", verdict.rule->id},
+                                    {"kernel", kernel.name},
+                                    {"severity", text(each.finding->severity)},
+                                    {"message", each.finding->message}};
           out += is_first ? "\n" : ",\n";
-          out += printable_json(json.dump(2, ' ', false, nlohmann::ordered_json::error_handler_t::replace));
+          out += printable_json(json.dump(2, ' ', false, OrderedJson::error_handler_t::replace));
         }
       }
     }

@@ -3,50 +3,48 @@
 
 #include <utility>
 
-#include <nlohmann/json.hpp>
-
 #include "analyzer/analyze/fingerprint.hpp"
 #include "analyzer/analyze/identity.hpp"
 #include "analyzer/analyze/place.hpp"
 #include "analyzer/evidence/evidence.hpp"
 #include "analyzer/report/words.hpp"
 #include "analyzer/rules/table.hpp"
+#include "support/json.hpp"
 #include "support/printable.hpp"
 
 namespace ptxkit::report {
 namespace {
 
-using Json = nlohmann::ordered_json;
 using rules::Finding;
 using rules::Severity;
 using rules::Verdict;
 
-Json place_json(const ptx::Module& module, ptx::Offset at) {
+OrderedJson place_json(const ptx::Module& module, ptx::Offset at) {
   const ptx::Position position = module.position(at);
   return {{"line", position.line}, {"column", position.column}};
 }
 
 template <class T>
-Json optional_json(const std::optional<T>& value) {
-  return value ? Json(*value) : Json(nullptr);
+OrderedJson optional_json(const std::optional<T>& value) {
+  return value ? OrderedJson(*value) : OrderedJson(nullptr);
 }
 
-Json thread_json(const std::optional<uint32_t> (&tid)[3]) {
+OrderedJson thread_json(const std::optional<uint32_t> (&tid)[3]) {
   if (!tid[0] && !tid[1] && !tid[2]) return nullptr;
-  return Json::array({optional_json(tid[0]), optional_json(tid[1]), optional_json(tid[2])});
+  return OrderedJson::array({optional_json(tid[0]), optional_json(tid[1]), optional_json(tid[2])});
 }
 
-Json finding_json(const ptx::Module& module, const Finding& finding) {
-  Json json = {{"severity", text(finding.severity)}, {"tier", text(finding.tier)}, {"message", finding.message}};
+OrderedJson finding_json(const ptx::Module& module, const Finding& finding) {
+  OrderedJson json = {{"severity", text(finding.severity)}, {"tier", text(finding.tier)}, {"message", finding.message}};
   json.update(place_json(module, finding.at));
   json["ptx"] = statement_at(module, finding.at);
-  json["source"] = Json::array();
+  json["source"] = OrderedJson::array();
   for (const SourcePlace& place : source_places(module, finding.location)) {
     json["source"].push_back({{"file", place.file}, {"line", place.line}, {"column", place.column}});
   }
-  json["path"] = Json::array();
+  json["path"] = OrderedJson::array();
   for (const rules::Step& step : finding.path) {
-    Json entry = place_json(module, step.at);
+    OrderedJson entry = place_json(module, step.at);
     entry["ptx"] = statement_at(module, step.at);
     entry["what"] = step.what;
     json["path"].push_back(std::move(entry));
@@ -68,15 +66,16 @@ Json finding_json(const ptx::Module& module, const Finding& finding) {
   return json;
 }
 
-Json verdict_json(const ptx::Module& module, const KernelAnalysis& kernel, const RuleVerdict& entry) {
+OrderedJson verdict_json(const ptx::Module& module, const KernelAnalysis& kernel, const RuleVerdict& entry) {
   rules::Score change;
   change.add(*entry.rule, entry.result);
-  Json json = {{"rule", entry.rule->id},   {"name", entry.rule->name}, {"verdict", text(entry.result.verdict)},
-               {"earned", change.earned},  {"lost", change.lost},      {"basis", entry.result.basis},
-               {"findings", Json::array()}};
-  json["suppressed"] = Json::array();
+  OrderedJson json = {
+      {"rule", entry.rule->id},          {"name", entry.rule->name}, {"verdict", text(entry.result.verdict)},
+      {"earned", change.earned},         {"lost", change.lost},      {"basis", entry.result.basis},
+      {"findings", OrderedJson::array()}};
+  json["suppressed"] = OrderedJson::array();
   for (const AnyFinding& each : all_findings(module, kernel, entry)) {
-    Json finding = finding_json(module, *each.finding);
+    OrderedJson finding = finding_json(module, *each.finding);
     finding["fingerprint"] = each.fingerprint;
     if (each.suppressed) {
       finding["suppressed_by"] = each.suppressed->by == Suppressed::By::comment ? "comment" : "baseline";
@@ -87,7 +86,7 @@ Json verdict_json(const ptx::Module& module, const KernelAnalysis& kernel, const
   return json;
 }
 
-Json run_json(const rules::ObservedRun& run) {
+OrderedJson run_json(const rules::ObservedRun& run) {
   if (!run.not_run.empty()) return {{"not_run", run.not_run}};
   return {{"launches", run.launch_count},
           {"instructions", run.instruction_count},
@@ -96,10 +95,11 @@ Json run_json(const rules::ObservedRun& run) {
           {"outputs", outputs_word(run.outputs)}};
 }
 
-Json kernel_json(const ptx::Module& module, const KernelAnalysis& kernel) {
-  Json json = {{"name", kernel.name}};
-  json["line"] =
-      kernel.function == ptx::kNone ? Json(nullptr) : Json(module.position(module.functions[kernel.function].at).line);
+OrderedJson kernel_json(const ptx::Module& module, const KernelAnalysis& kernel) {
+  OrderedJson json = {{"name", kernel.name}};
+  json["line"] = kernel.function == ptx::kNone
+                     ? OrderedJson(nullptr)
+                     : OrderedJson(module.position(module.functions[kernel.function].at).line);
   json["score"] = kernel.score.percent();
   json["earned"] = kernel.score.earned;
   json["lost"] = kernel.score.lost;
@@ -109,13 +109,13 @@ Json kernel_json(const ptx::Module& module, const KernelAnalysis& kernel) {
     json["counts"][std::string(text(verdict))] = kernel.count(verdict);
   }
   if (kernel.run) json["run"] = run_json(*kernel.run);
-  json["verdicts"] = Json::array();
+  json["verdicts"] = OrderedJson::array();
   for (const RuleVerdict& entry : kernel.verdicts) json["verdicts"].push_back(verdict_json(module, kernel, entry));
   return json;
 }
 
 // The fields of a file that are known before its kernels are examined.
-void add_identity(const FileAnalysis& file, Json& json) {
+void add_identity(const FileAnalysis& file, OrderedJson& json) {
   const ptx::Module& module = file.parsed.module;
   json["error"] = nullptr;
   json["xxh128"] = file.xxh128;
@@ -123,13 +123,13 @@ void add_identity(const FileAnalysis& file, Json& json) {
   json["target"] = module.target;
 }
 
-void add_outcome(const FileAnalysis& file, Json& json) {
-  json["score"] = file.score ? Json(file.score->percent()) : Json(nullptr);
+void add_outcome(const FileAnalysis& file, OrderedJson& json) {
+  json["score"] = file.score ? OrderedJson(file.score->percent()) : OrderedJson(nullptr);
   json["critical_count"] = file.critical_count();
 }
 
-Json file_json(const FileAnalysis& file) {
-  Json json = {{"path", file.path}, {"exit_code", rules::exit_code(file.status)}};
+OrderedJson file_json(const FileAnalysis& file) {
+  OrderedJson json = {{"path", file.path}, {"exit_code", rules::exit_code(file.status)}};
   if (file.error) {
     json["error"] = file.error->message();
     return json;
@@ -137,37 +137,37 @@ Json file_json(const FileAnalysis& file) {
   const ptx::Module& module = file.parsed.module;
   add_identity(file, json);
   add_outcome(file, json);
-  json["diagnostics"] = Json::array();
+  json["diagnostics"] = OrderedJson::array();
   for (const ptx::Diagnostic& diagnostic : file.parsed.diagnostics) {
-    Json entry = {{"rule", ptx::rule(diagnostic.kind)}, {"kind", ptx::text(diagnostic.kind)}};
+    OrderedJson entry = {{"rule", ptx::rule(diagnostic.kind)}, {"kind", ptx::text(diagnostic.kind)}};
     entry.update(place_json(module, diagnostic.at));
     entry["message"] = diagnostic.message;
     json["diagnostics"].push_back(std::move(entry));
   }
   json["remarks"] = file.remarks;
-  json["kernels"] = Json::array();
+  json["kernels"] = OrderedJson::array();
   for (const KernelAnalysis& kernel : file.kernels) json["kernels"].push_back(kernel_json(module, kernel));
   return json;
 }
 
 // JSON must be UTF-8; other bytes in a path or name become U+FFFD.
-std::string dumped(const Json& json) {
-  return printable_json(json.dump(2, ' ', false, Json::error_handler_t::replace));
+std::string dumped(const OrderedJson& json) {
+  return printable_json(json.dump(2, ' ', false, OrderedJson::error_handler_t::replace));
 }
 
-Json tool_json() { return {{"name", "ptx-debug"}, {"version", tool_version()}}; }
+OrderedJson tool_json() { return {{"name", "ptx-debug"}, {"version", tool_version()}}; }
 
 class JsonDocument : public Document {
  public:
   explicit JsonDocument(const AnalysisOptions& options) : options_(options) {}
 
   std::string begin() override {
-    Json json = {{"schema", "ptxkit-report-1"}, {"tool", tool_json()}};
+    OrderedJson json = {{"schema", "ptxkit-report-1"}, {"tool", tool_json()}};
     json["profile"] = options_.rules.profile == rules::Profile::pattern ? "pattern" : "root-cause";
     json["assume_align_bytes"] = options_.rules.assume_align_bytes;
     json["min_score"] = optional_json(options_.minimum_percent);
-    json["fail_on"] = options_.fail_on ? Json(options_.fail_on->words()) : Json(nullptr);
-    json["evidence"] = Json::array();
+    json["fail_on"] = options_.fail_on ? OrderedJson(options_.fail_on->words()) : OrderedJson(nullptr);
+    json["evidence"] = OrderedJson::array();
     if (options_.rules.evidence) {
       for (const rules::EvidenceFile& file : options_.rules.evidence->files)
         json["evidence"].push_back(description(file));
@@ -181,9 +181,9 @@ class JsonDocument : public Document {
     if (file.is_first_part && file.is_last_part) return out + dumped(file_json(file));
     // Of a file in parts: fields that depend on all kernels come after them.
     if (file.is_first_part) {
-      Json json = {{"path", file.path}};
+      OrderedJson json = {{"path", file.path}};
       add_identity(file, json);
-      json["diagnostics"] = Json::array();
+      json["diagnostics"] = OrderedJson::array();
       out += opened(json) + ",\n  \"kernels\": [";
     }
     for (const KernelAnalysis& kernel : file.kernels) {
@@ -191,7 +191,7 @@ class JsonDocument : public Document {
       out += dumped(kernel_json(file.parsed.module, kernel));
     }
     if (file.is_last_part) {
-      Json json = Json::object();
+      OrderedJson json = OrderedJson::object();
       add_outcome(file, json);
       json["remarks"] = file.remarks;
       json["exit_code"] = rules::exit_code(file.status);
@@ -201,18 +201,18 @@ class JsonDocument : public Document {
   }
 
   std::string end(const Totals& totals) override {
-    const Json json = {{"rules",
-                        {{"total", kRuleCount},
-                         {"implemented", implemented_rules().count()},
-                         {"wanted", options_.wanted.count()},
-                         {"ran", totals.ran.count()}}},
-                       {"exit_code", rules::exit_code(totals.status)}};
+    const OrderedJson json = {{"rules",
+                               {{"total", kRuleCount},
+                                {"implemented", implemented_rules().count()},
+                                {"wanted", options_.wanted.count()},
+                                {"ran", totals.ran.count()}}},
+                              {"exit_code", rules::exit_code(totals.status)}};
     return "\n],\n" + dumped(json).substr(2) + "\n";
   }
 
  private:
   // The object without its closing brace, so that more fields can follow.
-  static std::string opened(const Json& json) {
+  static std::string opened(const OrderedJson& json) {
     std::string text = dumped(json);
     text.resize(text.rfind('\n'));
     return text;
@@ -230,7 +230,7 @@ std::unique_ptr<Document> json_document(const AnalysisOptions& options) {
 
 std::string rules_json() {
   const RuleSet implemented = implemented_rules();
-  Json json = {{"schema", "ptxkit-rules-1"}, {"tool", tool_json()}, {"rules", Json::array()}};
+  OrderedJson json = {{"schema", "ptxkit-rules-1"}, {"tool", tool_json()}, {"rules", OrderedJson::array()}};
   for (const rules::RuleInfo& rule : rules::catalogue()) {
     json["rules"].push_back({{"id", rule.id},
                              {"name", rule.name},

@@ -6,7 +6,6 @@
 #include <utility>
 
 #include <fmt/format.h>
-#include <nlohmann/json.hpp>
 
 #include "analyzer/analyze/analysis.hpp"
 #include "analyzer/analyze/fingerprint.hpp"
@@ -17,12 +16,12 @@
 #include "analyzer/rules/engine/rule.hpp"
 #include "analyzer/rules/score.hpp"
 #include "analyzer/rules/table.hpp"
+#include "support/json.hpp"
 #include "support/printable.hpp"
 
 namespace ptxkit::report {
 namespace {
 
-using Json = nlohmann::ordered_json;
 using rules::Finding;
 using rules::Severity;
 
@@ -54,7 +53,7 @@ std::string uri_of(std::string_view path) {
 }
 
 // 3.11.6: "[text](target)" in a message is a link. Brackets that come from a text or a file name are escaped.
-Json message(std::string_view text) {
+OrderedJson message(std::string_view text) {
   std::string shown = printable_lines(text);
   if (shown.find("](") != shown.npos) {
     std::string escaped;
@@ -67,23 +66,23 @@ Json message(std::string_view text) {
   return {{"text", std::move(shown)}};
 }
 
-Json location(const ptx::Module& module, ptx::Offset at) {
+OrderedJson location(const ptx::Module& module, ptx::Offset at) {
   const ptx::Position position = module.position(at);
   const std::string_view statement = statement_at(module, at);
-  Json region = {{"startLine", position.line},
-                 {"startColumn", position.column},
-                 {"endColumn", position.column + std::max<size_t>(statement.size(), 1)}};
+  OrderedJson region = {{"startLine", position.line},
+                        {"startColumn", position.column},
+                        {"endColumn", position.column + std::max<size_t>(statement.size(), 1)}};
   if (!statement.empty()) region["snippet"] = {{"text", statement}};
   return {{"physicalLocation", {{"artifactLocation", {{"uri", uri_of(module.path)}}}, {"region", std::move(region)}}}};
 }
 
 // 3.27.22: adds the source lines behind an instruction as related locations; ids are unique within a result.
-void add_sources(const ptx::Module& module, ptx::LocationId location, Json& result) {
+void add_sources(const ptx::Module& module, ptx::LocationId location, OrderedJson& result) {
   std::string_view what = "the source line of the instruction";
   for (const SourcePlace& place : source_places(module, location)) {
-    Json region = {{"startLine", std::max(place.line, 1u)}};
+    OrderedJson region = {{"startLine", std::max(place.line, 1u)}};
     if (place.column) region["startColumn"] = place.column;
-    Json& related = result["relatedLocations"];
+    OrderedJson& related = result["relatedLocations"];
     related.push_back(
         {{"id", related.size()},
          {"physicalLocation", {{"artifactLocation", {{"uri", uri_of(place.file)}}}, {"region", std::move(region)}}},
@@ -93,10 +92,10 @@ void add_sources(const ptx::Module& module, ptx::LocationId location, Json& resu
 }
 
 // 3.36: the steps of the data flow, ending with the finding itself.
-Json code_flow(const ptx::Module& module, const Finding& finding) {
-  Json locations = Json::array();
+OrderedJson code_flow(const ptx::Module& module, const Finding& finding) {
+  OrderedJson locations = OrderedJson::array();
   const auto add = [&](ptx::Offset at, std::string_view what) {
-    Json step = location(module, at);
+    OrderedJson step = location(module, at);
     step["message"] = message(what);
     locations.push_back({{"location", std::move(step)}});
   };
@@ -105,8 +104,8 @@ Json code_flow(const ptx::Module& module, const Finding& finding) {
   return {{"threadFlows", {{{"locations", std::move(locations)}}}}};
 }
 
-Json rule_json(const rules::RuleInfo& rule) {
-  Json json = {
+OrderedJson rule_json(const rules::RuleInfo& rule) {
+  OrderedJson json = {
       {"id", rule.id},
       {"name", rule.name},
       {"shortDescription", message(rule.property)},
@@ -119,20 +118,20 @@ Json rule_json(const rules::RuleInfo& rule) {
   return json;
 }
 
-Json result_json(const ptx::Module& module, const KernelAnalysis& kernel, const rules::RuleInfo& rule,
-                 const Finding& finding, const std::string& fingerprint) {
+OrderedJson result_json(const ptx::Module& module, const KernelAnalysis& kernel, const rules::RuleInfo& rule,
+                        const Finding& finding, const std::string& fingerprint) {
   const bool is_note = finding.severity == Severity::info;
-  Json json = {{"ruleId", rule.id},
-               {"ruleIndex", index_of(rule)},
-               {"kind", is_note ? "informational" : "fail"},
-               {"level", level_of(finding.severity)},
-               {"message", message(finding.message)},
-               {"locations", Json::array({location(module, finding.at)})}};
+  OrderedJson json = {{"ruleId", rule.id},
+                      {"ruleIndex", index_of(rule)},
+                      {"kind", is_note ? "informational" : "fail"},
+                      {"level", level_of(finding.severity)},
+                      {"message", message(finding.message)},
+                      {"locations", OrderedJson::array({location(module, finding.at)})}};
   if (!kernel.name.empty()) {
     json["locations"][0]["logicalLocations"] = {{{"name", kernel.name}, {"kind", "function"}}};
   }
   add_sources(module, finding.location, json);
-  if (!finding.path.empty()) json["codeFlows"] = Json::array({code_flow(module, finding)});
+  if (!finding.path.empty()) json["codeFlows"] = OrderedJson::array({code_flow(module, finding)});
   json["partialFingerprints"] = {{"ptxkitFinding/v1", fingerprint}};
   json["properties"] = {{"severity", text(finding.severity)}, {"tier", text(finding.tier)}};
   if (finding.witness) json["properties"]["witness"] = witness_text(*finding.witness);
@@ -145,14 +144,14 @@ Json result_json(const ptx::Module& module, const KernelAnalysis& kernel, const 
   return json;
 }
 
-std::vector<Json> results_of(const FileAnalysis& file) {
-  std::vector<Json> results;
+std::vector<OrderedJson> results_of(const FileAnalysis& file) {
+  std::vector<OrderedJson> results;
   const ptx::Module& module = file.parsed.module;
   for (const KernelAnalysis& kernel : file.kernels) {
     for (const RuleVerdict& verdict : kernel.verdicts) {
       const std::vector<AnyFinding> findings = all_findings(module, kernel, verdict);
       for (const AnyFinding& each : findings) {
-        Json result = result_json(module, kernel, *verdict.rule, *each.finding, each.fingerprint);
+        OrderedJson result = result_json(module, kernel, *verdict.rule, *each.finding, each.fingerprint);
         if (each.suppressed) {
           const bool is_comment = each.suppressed->by == Suppressed::By::comment;
           result["suppressions"] = {
@@ -165,28 +164,30 @@ std::vector<Json> results_of(const FileAnalysis& file) {
   return results;
 }
 
-std::string dumped(const Json& json) {
-  return printable_json(json.dump(2, ' ', false, Json::error_handler_t::replace));
+std::string dumped(const OrderedJson& json) {
+  return printable_json(json.dump(2, ' ', false, OrderedJson::error_handler_t::replace));
 }
 
 // The pieces of a log with one run: the text before the results, each result, the text after them.
 class Log {
  public:
   // The rules are those of the catalogue in order, followed by `further_rules`.
-  static std::string begin(Json further_rules) {
-    Json driver = {{"name", "ptx-debug"}, {"semanticVersion", tool_version()}, {"rules", Json::array()}};
+  static std::string begin(OrderedJson further_rules) {
+    OrderedJson driver = {{"name", "ptx-debug"}, {"semanticVersion", tool_version()}, {"rules", OrderedJson::array()}};
     for (const rules::RuleInfo& rule : rules::catalogue()) driver["rules"].push_back(rule_json(rule));
-    for (Json& rule : further_rules) driver["rules"].push_back(std::move(rule));
-    const Json tool = {{"driver", std::move(driver)}};
+    for (OrderedJson& rule : further_rules) driver["rules"].push_back(std::move(rule));
+    const OrderedJson tool = {{"driver", std::move(driver)}};
     return fmt::format(
         "{{\n\"$schema\": \"https://json.schemastore.org/sarif-2.1.0.json\",\n\"version\": \"2.1.0\",\n\"runs\": [{{\n"
         "\"tool\": {},\n\"columnKind\": \"unicodeCodePoints\",\n\"results\": [",
         dumped(tool));
   }
 
-  std::string result(const Json& result) { return (std::exchange(has_results_, true) ? ",\n" : "\n") + dumped(result); }
+  std::string result(const OrderedJson& result) {
+    return (std::exchange(has_results_, true) ? ",\n" : "\n") + dumped(result);
+  }
 
-  static std::string end(const Json& invocation) {
+  static std::string end(const OrderedJson& invocation) {
     return fmt::format("\n],\n\"invocations\": [{}]\n}}]\n}}\n", dumped(invocation));
   }
 
@@ -195,9 +196,10 @@ class Log {
 };
 
 // The index of the fault's rule. A rule that is not in the catalogue is appended to `further_rules`.
-size_t rule_index(const RunFault& fault, Json& further_rules) {
+size_t rule_index(const RunFault& fault, OrderedJson& further_rules) {
   if (const rules::RuleInfo* rule = rules::find_rule(fault.rule)) return index_of(*rule);
-  const auto known = std::ranges::find_if(further_rules, [&](const Json& rule) { return rule["id"] == fault.kind; });
+  const auto known =
+      std::ranges::find_if(further_rules, [&](const OrderedJson& rule) { return rule["id"] == fault.kind; });
   const size_t index = rules::catalogue().size() + static_cast<size_t>(known - further_rules.begin());
   if (known == further_rules.end()) {
     further_rules.push_back(
@@ -214,24 +216,25 @@ ptx::Offset offset_of(const ptx::Function& function, ptx::InstructionId instruct
   return instruction < function.instructions.size() ? function.instructions[instruction].at : function.at;
 }
 
-Json result_json(const ptx::Module& module, const RunFault& fault, PlaceCounts& seen, Json& further_rules) {
+OrderedJson result_json(const ptx::Module& module, const RunFault& fault, PlaceCounts& seen,
+                        OrderedJson& further_rules) {
   const ptx::Function& function = module.functions[fault.at.function];
   const ptx::Offset at = offset_of(function, fault.at.instruction);
   const std::string& id = fault.rule.empty() ? fault.kind : fault.rule;
-  Json json = {{"ruleId", id},
-               {"ruleIndex", rule_index(fault, further_rules)},
-               {"kind", "fail"},
-               {"level", fault.is_note ? "note" : "error"},
-               {"message", message(fault.message)},
-               {"locations", Json::array({location(module, at)})}};
+  OrderedJson json = {{"ruleId", id},
+                      {"ruleIndex", rule_index(fault, further_rules)},
+                      {"kind", "fail"},
+                      {"level", fault.is_note ? "note" : "error"},
+                      {"message", message(fault.message)},
+                      {"locations", OrderedJson::array({location(module, at)})}};
   json["locations"][0]["logicalLocations"] = {{{"name", function.name}, {"kind", "function"}}};
   add_sources(module, location_of(function, fault.at.instruction), json);
   if (fault.other) {
     const auto& [place, what] = *fault.other;
     const ptx::Function& other = module.functions[place.function];
-    Json side = location(module, offset_of(other, place.instruction));
+    OrderedJson side = location(module, offset_of(other, place.instruction));
     side["message"] = message(what);
-    Json& related = json["relatedLocations"];
+    OrderedJson& related = json["relatedLocations"];
     side["id"] = related.size();
     related.push_back(std::move(side));
     add_sources(module, location_of(other, place.instruction), json);
@@ -253,7 +256,7 @@ class SarifDocument : public Document {
     }
     for (const std::string& remark : file.remarks) notify("warning", remark);
     std::string text;
-    for (const Json& result : results_of(file)) text += log_.result(result);
+    for (const OrderedJson& result : results_of(file)) text += log_.result(result);
     return text;
   }
 
@@ -269,7 +272,7 @@ class SarifDocument : public Document {
   }
 
   Log log_;
-  Json notifications_ = Json::array();
+  OrderedJson notifications_ = OrderedJson::array();
 };
 
 }  // namespace
@@ -278,13 +281,14 @@ std::unique_ptr<Document> sarif_document() { return std::make_unique<SarifDocume
 
 std::string to_sarif(const ptx::Module& module, std::span<const RunFault> faults, int exit_code) {
   PlaceCounts seen;
-  Json further_rules = Json::array();
+  OrderedJson further_rules = OrderedJson::array();
   Log log;
   std::string results;
   for (const RunFault& fault : faults) results += log.result(result_json(module, fault, seen, further_rules));
   return Log::begin(std::move(further_rules)) + results +
-         Log::end(
-             {{"executionSuccessful", true}, {"exitCode", exit_code}, {"toolExecutionNotifications", Json::array()}});
+         Log::end({{"executionSuccessful", true},
+                   {"exitCode", exit_code},
+                   {"toolExecutionNotifications", OrderedJson::array()}});
 }
 
 }  // namespace ptxkit::report

@@ -5,16 +5,14 @@
 #include <utility>
 
 #include <fmt/format.h>
-#include <nlohmann/json.hpp>
 
 #include "runtime/c_api/ptxkit.h"
+#include "support/json.hpp"
 #include "support/json_depth.hpp"
 #include "support/suggest.hpp"
 
 namespace ptxkit::c_api {
 namespace {
-
-using Json = nlohmann::json;
 
 tl::unexpected<Failure> expected(std::string_view name, std::string_view what, const Json& found) {
   return refuse(PTXKIT_INVALID_VALUE, fmt::format("options: '{}': expected {}, found {}", name, what,

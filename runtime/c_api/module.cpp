@@ -16,7 +16,6 @@
 #include <vector>
 
 #include <fmt/format.h>
-#include <nlohmann/json.hpp>
 
 #include "analyzer/ptx/tree.hpp"
 #include "runtime/c_api/json_options.hpp"
@@ -28,6 +27,7 @@
 #include "runtime/driver/error_catalogue.hpp"
 #include "runtime/emulator/emulator.hpp"
 #include "runtime/launch/outcome_json.hpp"
+#include "support/json.hpp"
 #include "support/printable.hpp"
 #include "support/result.hpp"
 
@@ -41,8 +41,6 @@ struct ptxkit_module {
 
 namespace ptxkit::c_api {
 namespace {
-
-using Json = nlohmann::ordered_json;
 
 struct Launch {
   emulator::EntryInfo entry;
@@ -131,9 +129,9 @@ Answer<> load(const char* text, size_t text_bytes, const char* options, ptxkit_m
 Answer<> describe(ptxkit_module* module, char** json) {
   if (auto given = require(module, "module"); !given) return given;
   if (auto given = require(json, "json"); !given) return given;
-  Json entries = Json::array();
+  OrderedJson entries = OrderedJson::array();
   for (const emulator::EntryInfo& entry : module->program->entries()) {
-    Json parameters = Json::array();
+    OrderedJson parameters = OrderedJson::array();
     for (const emulator::EntryParameter& parameter : entry.parameters) {
       parameters.push_back(
           {{"name", parameter.name}, {"size_bytes", parameter.size_bytes}, {"align_bytes", parameter.align_bytes}});
@@ -143,8 +141,8 @@ Answer<> describe(ptxkit_module* module, char** json) {
                        {"required_block", entry.required_block},
                        {"static_shared_bytes", entry.static_shared_bytes}});
   }
-  const Json all = {{"entries", std::move(entries)}};
-  *json = new_string(printable_json(all.dump(-1, ' ', false, Json::error_handler_t::replace)));
+  const OrderedJson all = {{"entries", std::move(entries)}};
+  *json = new_string(printable_json(all.dump(-1, ' ', false, OrderedJson::error_handler_t::replace)));
   return {};
 }
 
@@ -237,6 +235,7 @@ class Buffers {
   }
 
   Result<emulator::Address> add(const ptxkit_argument& argument, const std::string& name) {
+    addresses_.reserve(addresses_.size() + 1);  // first: what is allocated is released
     const auto address = device_.allocate(argument.bytes, name, argument.alignment != 0 ? argument.alignment : 256);
     if (!address) return address;
     addresses_.push_back(*address);

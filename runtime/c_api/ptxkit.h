@@ -140,7 +140,8 @@ typedef struct ptxkit_hooks {
   void* user;
   // A message for people; `is_warning` is 0 for details. Called from any thread.
   void (*log)(void* user, int is_warning, const char* message);
-  // Memory for the batches of streams, aligned to 64 bytes or more; null: none is left. Called from any thread.
+  // Memory for the batches of LZ4 streams, aligned to 64 bytes or more; null: none is left, the call ends with
+  // PTXKIT_NO_MEMORY. Called from any thread. Streams of other codecs take theirs from malloc().
   void* (*allocate)(void* user, size_t bytes);
   void (*release)(void* user, void* memory, size_t bytes);
   // Between two batches of a stream, on the thread of the caller: bytes so far.
@@ -388,6 +389,8 @@ PTXKIT_API ptxkit_status ptxkit_decompress_stream(ptxkit_context* context, const
                                                   ptxkit_read_function read, void* read_user,
                                                   ptxkit_write_function write, void* write_user, ptxkit_totals* totals);
 // The same from file to file. The output appears complete under its name, replacing a file of that name, or not at all.
+// A file that is replaced keeps its permissions; a new one has those of the input that the umask allows, without
+// execution.
 PTXKIT_API ptxkit_status ptxkit_compress_file(ptxkit_context* context, const ptxkit_stream_options* options,
                                               const char* input_path, const char* output_path, ptxkit_totals* totals);
 PTXKIT_API ptxkit_status ptxkit_decompress_file(ptxkit_context* context, const ptxkit_stream_options* options,

@@ -29,6 +29,7 @@ class LineWriter {
 tl::unexpected<Failure> refuse(ptxkit_status status, Error error) {
   if (error.kind == ErrorKind::no_memory) status = PTXKIT_NO_MEMORY;
   if (error.kind == ErrorKind::bad_checksum) status = PTXKIT_BAD_CHECKSUM;
+  if (error.kind == ErrorKind::io) status = PTXKIT_IO;
   if (error.kind == ErrorKind::device) status = PTXKIT_DEVICE;
   return tl::unexpected<Failure>(Failure{status, std::move(error)});
 }
@@ -42,10 +43,10 @@ ptxkit_status report(const char* function, const Failure& failure) noexcept {
     line.text(error.where);
     line.text(": ");
   }
-  line.text(error.what.empty() ? std::string_view("no memory left") : error.what);
-  if (!error.todo.empty()) {
+  line.text(error.what);
+  if (!error.remedy().empty()) {
     line.text("; ");
-    line.text(error.todo);
+    line.text(error.remedy());
   }
   return failure.status;
 }

@@ -37,12 +37,9 @@ ptxkit_status call(const char* function, Work&& work) noexcept {
     const Answer<> answer = work();
     return answer ? PTXKIT_OK : report(function, answer.error());
   } catch (...) {
-    try {
-      const Error error = error_of_exception();
-      return report(function, {error.kind == ErrorKind::no_memory ? PTXKIT_NO_MEMORY : PTXKIT_INTERNAL, error});
-    } catch (...) {  // not even the text of the error found memory
-      return report(function, {PTXKIT_NO_MEMORY, {}});
-    }
+    Error error = error_of_exception();
+    const ptxkit_status status = error.kind == ErrorKind::no_memory ? PTXKIT_NO_MEMORY : PTXKIT_INTERNAL;
+    return report(function, {status, std::move(error)});
   }
 }
 

@@ -50,10 +50,10 @@ class CallbackSource final : public format::ByteSource {
     while (done < least && !has_ended_) {
       const int64_t count = read_(user_, into.data() + done, into.size() - done);
       if (count < 0 || static_cast<uint64_t>(count) > into.size() - done) {
-        has_failed_ = has_ended_ = true;
-        return fail(count < 0
-                        ? fmt::format("the read function returned {}", count)
-                        : fmt::format("the read function returned {} of at most {} bytes", count, into.size() - done));
+        has_ended_ = true;
+        return fail_io(
+            count < 0 ? fmt::format("the read function returned {}", count)
+                      : fmt::format("the read function returned {} of at most {} bytes", count, into.size() - done));
       }
       has_ended_ = count == 0;
       done += static_cast<size_t>(count);
@@ -61,7 +61,6 @@ class CallbackSource final : public format::ByteSource {
     return done;
   }
   const std::string& name() const override { return name_; }
-  bool has_failed() const { return has_failed_; }
 
  private:
   const std::string name_ = "input";
@@ -78,10 +77,8 @@ class CallbackSink final : public format::ByteSink {
     if (bytes.empty()) return {};
     const int status = write_(user_, bytes.data(), bytes.size());
     if (status == 0) return {};
-    has_failed_ = true;
-    return fail(fmt::format("the write function returned {}", status));
+    return fail_io(fmt::format("the write function returned {}", status));
   }
-  bool has_failed() const { return has_failed_; }
 
  private:
   ptxkit_write_function write_;
@@ -307,7 +304,6 @@ Answer<> run_stream(Convert convert, ptxkit_context* context, const ptxkit_strea
     return {};
   }
   Failure failure = done.error();
-  if (source.has_failed() || sink.has_failed()) failure.status = PTXKIT_IO;
   if (call.is_cancelled()) failure.status = PTXKIT_CANCELLED;
   return tl::unexpected(failure);
 }
@@ -345,7 +341,7 @@ Answer<> run_file(Convert convert, bool compresses, ptxkit_context* context, con
     checked->content_bytes = static_cast<uint64_t>(info.st_size);
   Call call(*checked);
   std::optional<Failure> failure;
-  const auto replaced = replace_file(output_path, [&](int descriptor) {
+  const auto write = [&](int descriptor) {
     format::DescriptorSource source(input.number(), input_path);
     format::DescriptorSink sink(descriptor, output_path);
     const auto done = convert(*context, *checked, call, source, sink);
@@ -356,7 +352,8 @@ Answer<> run_file(Convert convert, bool compresses, ptxkit_context* context, con
       if (call.is_cancelled()) failure->status = PTXKIT_CANCELLED;
     }
     return done.has_value();
-  });
+  };
+  const auto replaced = replace_file(output_path, write, S_ISREG(info.st_mode) ? info.st_mode & 0666 : 0666);
   if (failure) return tl::unexpected(*failure);
   if (!replaced) return refuse(PTXKIT_IO, replaced.error());
   return {};

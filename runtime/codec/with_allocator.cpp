@@ -18,16 +18,21 @@ class WithAllocator final : public ForwardingBackend {
     try {
       first = allocate_(size_bytes);
     } catch (...) {
-      return fail("the caller's allocator gave no memory: " + std::to_string(size_bytes) +
-                  " bytes were asked for, and " + error_of_exception().what);
+      return gave_none(size_bytes, ", and " + error_of_exception().what);
     }
-    if (first == nullptr) {
-      return fail("the caller's allocator gave no memory: " + std::to_string(size_bytes) + " bytes were asked for");
-    }
+    if (first == nullptr) return gave_none(size_bytes, "");
     return HostMemory(std::move(first), size_bytes);
   }
 
  private:
+  static tl::unexpected<Error> gave_none(size_t size_bytes, const std::string& why) {
+    return tl::unexpected<Error>(
+        Error{"the caller's allocator gave no memory: " + std::to_string(size_bytes) + " bytes were asked for" + why,
+              {},
+              {},
+              ErrorKind::no_memory});
+  }
+
   AllocateHostMemory allocate_;
 };
 

@@ -4,27 +4,25 @@
 #include <utility>
 
 #include <fmt/format.h>
-#include <nlohmann/json.hpp>
 
+#include "support/json.hpp"
 #include "support/printable.hpp"
 
 namespace ptxkit {
 namespace {
 
-using Json = nlohmann::ordered_json;
-
-Json place_json(const emulator::Site& site, const emulator::ThreadId& thread) {
+OrderedJson place_json(const emulator::Site& site, const emulator::ThreadId& thread) {
   return {{"entry", site.entry},   {"line", site.line},       {"column", site.column}, {"ptx", site.text},
           {"source", site.source}, {"thread", thread.thread}, {"block", thread.block}};
 }
 
-Json to_json(std::span<const emulator::Fault> faults) {
-  Json list = Json::array();
+OrderedJson to_json(std::span<const emulator::Fault> faults) {
+  OrderedJson list = OrderedJson::array();
   for (const emulator::Fault& fault : faults) {
-    Json each{{"kind", emulator::name(fault.kind)},
-              {"rule", emulator::rule(fault.kind)},
-              {"message", fault.message},
-              {"at", place_json(fault.site, fault.thread)}};
+    OrderedJson each{{"kind", emulator::name(fault.kind)},
+                     {"rule", emulator::rule(fault.kind)},
+                     {"message", fault.message},
+                     {"at", place_json(fault.site, fault.thread)}};
     if (fault.has_address) {
       each["address"] = fmt::format("{:#x}", fault.address);
       each["access_bytes"] = fault.access_bytes;
@@ -33,7 +31,7 @@ Json to_json(std::span<const emulator::Fault> faults) {
       each["object"] = {
           {"name", fault.object}, {"size_bytes", fault.object_bytes}, {"offset_bytes", fault.object_offset}};
     if (fault.undefined.bytes != 0) {
-      auto ranges = Json::array();
+      auto ranges = OrderedJson::array();
       for (const auto& [offset_bytes, size_bytes] : fault.undefined.ranges)
         ranges.push_back({{"offset_bytes", offset_bytes}, {"size_bytes", size_bytes}});
       each["undefined"] = {{"size_bytes", fault.undefined.bytes},
@@ -50,20 +48,20 @@ Json to_json(std::span<const emulator::Fault> faults) {
   return list;
 }
 
-std::string dumped(const Json& json) {
-  return printable_json(json.dump(2, ' ', false, Json::error_handler_t::replace)) + "\n";
+std::string dumped(const OrderedJson& json) {
+  return printable_json(json.dump(2, ' ', false, OrderedJson::error_handler_t::replace)) + "\n";
 }
 
 }  // namespace
 
 std::string outcome_json(const emulator::Outcome& outcome, const std::string& file, const std::string& entry) {
-  Json out{{"schema", kRunSchema},
-           {"file", file},
-           {"entry", entry},
-           {"backend", "emulator"},
-           {"output", outcome.output},
-           {"faults", to_json(outcome.faults)},
-           {"notes", to_json(outcome.notes)}};
+  OrderedJson out{{"schema", kRunSchema},
+                  {"file", file},
+                  {"entry", entry},
+                  {"backend", "emulator"},
+                  {"output", outcome.output},
+                  {"faults", to_json(outcome.faults)},
+                  {"notes", to_json(outcome.notes)}};
   if (outcome.lost_prints != 0)
     out["output_lost"] = {{"calls", outcome.lost_prints}, {"size_bytes", outcome.lost_print_bytes}};
   const emulator::Statistics& counts = outcome.statistics;
@@ -76,15 +74,15 @@ std::string outcome_json(const emulator::Outcome& outcome, const std::string& fi
 }
 
 std::string outcome_json(const GpuEnd& end, const std::string& file, const std::string& entry) {
-  Json out{{"schema", kRunSchema},
-           {"file", file},
-           {"entry", entry},
-           {"backend", "cuda"},
-           {"device", end.device},
-           {"status", end.status},
-           {"timed_out", end.timed_out},
-           {"interrupted", end.interrupted},
-           {"faults", Json::array()}};
+  OrderedJson out{{"schema", kRunSchema},
+                  {"file", file},
+                  {"entry", entry},
+                  {"backend", "cuda"},
+                  {"device", end.device},
+                  {"status", end.status},
+                  {"timed_out", end.timed_out},
+                  {"interrupted", end.interrupted},
+                  {"faults", OrderedJson::array()}};
   if (const GpuEnd::Fault& fault = end.fault; !fault.kind.empty()) {
     out["faults"].push_back({{"kind", fault.kind}, {"message", fault.message}});
     if (!fault.next_step.empty()) out["faults"].back()["next_step"] = fault.next_step;

@@ -72,6 +72,7 @@ Result<Engine::BorrowedCoder> Engine::block_coder() {
       idle_coders_.pop_back();
       return BorrowedCoder(*this, std::move(coder));
     }
+    idle_coders_.reserve(++coder_count_);  // so that nothing throws in ~BorrowedCoder()
   }
   auto coder = codec::select_block_coder(request(), executor_);
   if (!coder) return tl::unexpected(coder.error());

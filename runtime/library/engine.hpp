@@ -48,6 +48,7 @@ class Engine {
   std::unique_ptr<codec::Backend> backend_;  // it uses the members above
   std::mutex mutex_;
   std::vector<std::unique_ptr<codec::BlockCoder>> idle_coders_;
+  size_t coder_count_ = 0;
 };
 
 }  // namespace ptxkit::library

@@ -40,7 +40,7 @@ class HashChain {
   format::ContentHash hash_;
   std::vector<uint8_t> state_;  // as it travels
   bool has_begun_ = false;
-  std::optional<std::thread> thread_;
+  std::optional<std::jthread> thread_;
 };
 
 }  // namespace ptxkit::pack

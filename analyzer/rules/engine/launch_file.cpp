@@ -7,18 +7,16 @@
 #include <vector>
 
 #include <fmt/format.h>
-#include <nlohmann/json.hpp>
 
 #include "analyzer/flow/launch.hpp"
 #include "support/file.hpp"
 #include "support/hex.hpp"
+#include "support/json.hpp"
 #include "support/json_depth.hpp"
 
 namespace ptxkit::rules {
 
 namespace {
-
-using Json = nlohmann::json;
 
 constexpr uint64_t kLargestAlignBytes = uint64_t{1} << 31;
 

@@ -36,14 +36,7 @@ std::unique_ptr<T[]> uncleared(size_t count) {
 // the number that was in use at a time. Thread-safe.
 class Workspace {
  public:
-  explicit Workspace(size_t bytes) {
-    {
-      const std::lock_guard lock(mutex_);
-      if (!kept_.empty()) {
-        room_ = std::move(kept_.back());
-        kept_.pop_back();
-      }
-    }
+  explicit Workspace(size_t bytes) : Workspace() {
     if (room_.size() < bytes) {
       room_ = {};  // first, so that the old and the new memory do not exist at the same time
       room_ = Room(bytes);
@@ -51,7 +44,7 @@ class Workspace {
     next_ = room_.begin();
   }
   ~Workspace() {
-    if (room_.size() > kKeptBytes) return;
+    if (room_.size() > kKeptBytes) room_ = {};
     const std::lock_guard lock(mutex_);
     kept_.push_back(std::move(room_));
   }
@@ -73,6 +66,17 @@ class Workspace {
   }
 
  private:
+  // Takes a kept block, or none.
+  Workspace() {
+    const std::lock_guard lock(mutex_);
+    if (kept_.empty()) {
+      kept_.reserve(++count_);  // so that nothing throws in ~Workspace()
+    } else {
+      room_ = std::move(kept_.back());
+      kept_.pop_back();
+    }
+  }
+
   static constexpr size_t kAlignment = alignof(std::max_align_t), kKeptBytes = size_t{8} << 20;
 
   class Room {
@@ -89,6 +93,7 @@ class Workspace {
 
   static inline std::mutex mutex_;
   static inline std::vector<Room> kept_;
+  static inline size_t count_ = 0;
   Room room_;
   uint8_t* next_ = nullptr;
 };

@@ -21,15 +21,16 @@ struct Compressor {
   std::vector<uint8_t> room;
 
   libdeflate_compressor* for_level(int wanted) {
-    if (wanted != level) of.reset(libdeflate_alloc_compressor(level = wanted));
+    if (!of || wanted != level) of.reset(libdeflate_alloc_compressor(level = wanted));
     if (!of) throw std::bad_alloc();
     return of.get();
   }
 };
 struct Decompressor {
-  std::unique_ptr<libdeflate_decompressor, decltype(&libdeflate_free_decompressor)> of{libdeflate_alloc_decompressor(),
+  std::unique_ptr<libdeflate_decompressor, decltype(&libdeflate_free_decompressor)> of{nullptr,
                                                                                        libdeflate_free_decompressor};
   libdeflate_decompressor* get() {
+    if (!of) of.reset(libdeflate_alloc_decompressor());
     if (!of) throw std::bad_alloc();
     return of.get();
   }
@@ -166,9 +167,10 @@ Inflater::Step Inflater::inflate(Bytes input, MutableBytes output) {
   stream.next_out = output.data();
   stream.avail_out = static_cast<uInt>(room);
   const int code = ::inflate(&stream, Z_NO_FLUSH);
+  if (code == Z_MEM_ERROR) throw std::bad_alloc();
   Step step{given - stream.avail_in, room - stream.avail_out, code == Z_STREAM_END};
   if (code != Z_OK && code != Z_STREAM_END && code != Z_BUF_ERROR)
-    step.fault = stream.msg != nullptr ? stream.msg : "no memory";
+    step.fault = stream.msg != nullptr ? stream.msg : zError(code);
   return step;
 }
 

@@ -26,13 +26,34 @@ using format::ZstdBlock;
 constexpr size_t kShortRangeBytes = 512u << 10, kLongestRangeBytes = 8u << 20;
 constexpr int kLastLevelOfShortRanges = 3;
 
+// A context of libzstd, made on the first use. Throws std::bad_alloc.
+template <auto Create, auto Free>
+class Context {
+ public:
+  auto* get() {
+    if (!of_) of_.reset(Create());
+    if (!of_) throw std::bad_alloc();
+    return of_.get();
+  }
+
+ private:
+  struct Deleter {
+    void operator()(auto* context) const { Free(context); }
+  };
+  std::unique_ptr<std::remove_pointer_t<decltype(Create())>, Deleter> of_;
+};
 struct RangeEncoder {
-  std::unique_ptr<ZSTD_CCtx, decltype(&ZSTD_freeCCtx)> context{ZSTD_createCCtx(), ZSTD_freeCCtx};
+  Context<ZSTD_createCCtx, ZSTD_freeCCtx> context;
   std::vector<uint8_t> room;
 };
 struct FrameDecoder {
-  std::unique_ptr<ZSTD_DCtx, decltype(&ZSTD_freeDCtx)> context{ZSTD_createDCtx(), ZSTD_freeDCtx};
+  Context<ZSTD_createDCtx, ZSTD_freeDCtx> context;
 };
+
+// An error code of libzstd that is not about the data.
+void throw_without_memory(size_t code) {
+  if (ZSTD_getErrorCode(code) == ZSTD_error_memory_allocation) throw std::bad_alloc();
+}
 
 ZSTD_parameters parameters(int level, size_t raw_bytes) {
   ZSTD_parameters all{};
@@ -58,10 +79,9 @@ size_t encode_range(RangeEncoder& with, Bytes raw, int level) {
 void finish(CoderItem& item, size_t code) {
   item.status = CoderItem::Status::ok;
   if (!ZSTD_isError(code)) return;
+  throw_without_memory(code);
   item.output_bytes = 0;
   switch (ZSTD_getErrorCode(code)) {
-    case ZSTD_error_memory_allocation:
-      throw std::bad_alloc();
     case ZSTD_error_dstSize_tooSmall:
       item.status = CoderItem::Status::output_too_small;
       break;
@@ -74,6 +94,7 @@ void finish(CoderItem& item, size_t code) {
 }
 
 void set_fault(ZstdPart& part, size_t code, const ZstdBlock* block) {
+  throw_without_memory(code);
   part.fault = ZSTD_getErrorName(code);
   part.is_bad_checksum = ZSTD_getErrorCode(code) == ZSTD_error_checksum_wrong;
   part.bad_block = part.is_bad_checksum ? nullptr : block;
@@ -111,6 +132,7 @@ void decode_frame(ZSTD_DCtx* context, ZstdPart& part) {
   const size_t code =
       ZSTD_decompressDCtx(context, part.room.data(), part.room.size(), part.stored.data(), part.stored.size());
   if (ZSTD_isError(code)) {
+    throw_without_memory(code);
     find_fault(context, part, code);
   } else {
     part.raw_bytes = code;
@@ -171,7 +193,6 @@ void ZstdCoder::compress(std::span<CoderItem> items, int level, bool has_checksu
     CoderItem& item = items[i];
     const ContextPool<RangeEncoder>::Taken with(contexts_->encoders);
     ZSTD_CCtx* const context = with->context.get();
-    if (context == nullptr) throw std::bad_alloc();
     ZSTD_CCtx_reset(context, ZSTD_reset_session_and_parameters);
     ZSTD_CCtx_setParameter(context, ZSTD_c_compressionLevel, level);
     ZSTD_CCtx_setParameter(context, ZSTD_c_checksumFlag, has_checksum);
@@ -185,7 +206,6 @@ void ZstdCoder::decompress(std::span<CoderItem> items) {
   executor_.for_each(items.size(), [&](size_t i, unsigned) {
     CoderItem& item = items[i];
     const ContextPool<FrameDecoder>::Taken with(contexts_->decoders);
-    if (!with->context) throw std::bad_alloc();
     item.output_bytes = ZSTD_decompressDCtx(with->context.get(), item.output.data(), item.output.size(),
                                             item.input.data(), item.input.size());
     finish(item, item.output_bytes);
@@ -197,9 +217,9 @@ Result<void> ZstdCoder::encode(std::span<BlockToEncode> ranges, int level) {
   std::atomic<size_t> failed{0};
   executor_.for_each(ranges.size(), [&](size_t i, unsigned) {
     const ContextPool<RangeEncoder>::Taken with(contexts_->encoders);
-    const size_t code =
-        with->context ? encode_range(*with, ranges[i].raw, level) : static_cast<size_t>(-ZSTD_error_memory_allocation);
+    const size_t code = encode_range(*with, ranges[i].raw, level);
     if (ZSTD_isError(code)) {
+      throw_without_memory(code);
       failed = code;
     } else {
       ranges[i].coded.assign(with->room.begin(), with->room.begin() + static_cast<ptrdiff_t>(code));
@@ -209,21 +229,17 @@ Result<void> ZstdCoder::encode(std::span<BlockToEncode> ranges, int level) {
   return fail(std::string("libzstd cannot compress: ") + ZSTD_getErrorName(failed));
 }
 
-Result<void> ZstdCoder::decode_frames(std::span<ZstdPart* const> frames, unsigned at_a_time) {
-  std::atomic<bool> has_memory{true};
+void ZstdCoder::decode_frames(std::span<ZstdPart* const> frames, unsigned at_a_time) {
   std::atomic<size_t> next{0};
   executor_.for_each(std::min<size_t>(frames.size(), at_a_time), [&](size_t, unsigned) {
     const ContextPool<FrameDecoder>::Taken with(contexts_->decoders);
-    if (!with->context) has_memory = false;
-    for (size_t i = next++; has_memory && i < frames.size(); i = next++) decode_frame(with->context.get(), *frames[i]);
+    for (size_t i = next++; i < frames.size(); i = next++) decode_frame(with->context.get(), *frames[i]);
   });
-  return has_memory ? Result<void>() : fail("there is no memory for a decoder");
 }
 
-Result<void> ZstdCoder::decode_next(ZstdPart& part) {
+void ZstdCoder::decode_next(ZstdPart& part) {
   if (!contexts_->stream) contexts_->stream.emplace();
   ZSTD_DCtx* const context = contexts_->stream->context.get();
-  if (context == nullptr) return fail("there is no memory for a decoder");
   Bytes rest = part.stored;
   const auto take = [&](size_t count) {
     const Bytes taken = rest.first(count);
@@ -232,12 +248,11 @@ Result<void> ZstdCoder::decode_next(ZstdPart& part) {
   };
   if (part.header_bytes != 0) {
     ZSTD_DCtx_reset(context, ZSTD_reset_session_only);
-    if (!feed(context, part, take(part.header_bytes), nullptr)) return {};
+    if (!feed(context, part, take(part.header_bytes), nullptr)) return;
   }
   for (const ZstdBlock& block : part.blocks)
-    if (!feed(context, part, take(block.stored_bytes), &block)) return {};
+    if (!feed(context, part, take(block.stored_bytes), &block)) return;
   feed(context, part, rest, nullptr);
-  return {};
 }
 
 size_t ZstdCoder::frame_decoding_bytes() { return ZSTD_estimateDCtxSize(); }

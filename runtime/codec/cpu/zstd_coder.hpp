@@ -63,9 +63,9 @@ class ZstdCoder {
   // Codes ranges (ZstdCoding): any number of them makes a frame. The bytes depend on level and content alone.
   Result<void> encode(std::span<BlockToEncode> ranges, int level);
   // Decodes parts that are whole frames, up to `at_a_time` in parallel.
-  Result<void> decode_frames(std::span<ZstdPart* const> frames, unsigned at_a_time);
+  void decode_frames(std::span<ZstdPart* const> frames, unsigned at_a_time);
   // Decodes the next part of a frame, in order. A part that begins a frame drops what was left of the one before.
-  Result<void> decode_next(ZstdPart& part);
+  void decode_next(ZstdPart& part);
 
   // The memory that decode_frames() takes for each thread, and decode_next() for a frame with this header.
   static size_t frame_decoding_bytes();

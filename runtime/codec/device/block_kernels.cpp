@@ -114,11 +114,18 @@ size_t BlockKernels::batch_blocks(const BlockCoding& codec, size_t raw_bytes) {
   return count;
 }
 
-void BlockKernels::failed(Device& device, Error error) {
+void BlockKernels::failed(Device& device, Error error) noexcept {
   device.error = std::move(error);
+  try {
+    tell_of(device);
+  } catch (...) {  // NOLINT(bugprone-empty-catch): the text may find no memory
+  }
+}
+
+void BlockKernels::tell_of(const Device& failed) const {
   const auto left = std::count_if(devices_.begin(), devices_.end(), [](const Device& each) { return !each.error; });
   if (left != 0 && notice_) {
-    notice_(fmt::format("continuing on {} of {} GPUs: {}", left, devices_.size(), device.error->message()), true);
+    notice_(fmt::format("continuing on {} of {} GPUs: {}", left, devices_.size(), failed.error->message()), true);
   }
 }
 
@@ -128,8 +135,9 @@ Result<void> BlockKernels::on_devices(const BlockCoding& codec, std::span<Block>
   std::mutex mutex;
   std::condition_variable changed;
   std::vector<std::span<Block>> open{blocks};  // taken by no device
+  open.reserve(1 + devices_.size());
   size_t working_count = 0;
-  const auto run = [&](Device& device) {
+  const auto run = [&](Device& device) noexcept {
     for (std::unique_lock lock(mutex); !device.error;) {
       // Blocks of a device that fails come back.
       changed.wait(lock, [&] { return !open.back().empty() || open.size() > 1 || working_count == 0; });
@@ -138,8 +146,11 @@ Result<void> BlockKernels::on_devices(const BlockCoding& codec, std::span<Block>
         continue;
       }
       if (open.back().empty()) return;
-      const size_t most = devices_.size() == 1 ? blocks.size() : device.batch_blocks(codec, raw_bytes);
-      const auto part = open.back().first(std::min(open.back().size(), most));
+      auto most = guarded([&]() -> Result<size_t> {
+        return devices_.size() == 1 ? blocks.size() : device.batch_blocks(codec, raw_bytes);
+      });
+      if (!most) return failed(device, std::move(most.error()));
+      const auto part = open.back().first(std::min(open.back().size(), *most));
       open.back() = open.back().subspan(part.size());
       ++working_count;
       lock.unlock();
@@ -156,13 +167,13 @@ Result<void> BlockKernels::on_devices(const BlockCoding& codec, std::span<Block>
   };
   // The calling thread drives the first device. If the system refuses threads for the other devices, it processes all
   // blocks.
-  std::vector<std::thread> threads;
+  std::vector<std::jthread> threads;
   threads.reserve(devices_.size());
   for (size_t i = 1; i < devices_.size(); ++i) {
     if (auto thread = try_thread([&, i] { run(devices_[i]); })) threads.push_back(std::move(*thread));
   }
   run(devices_.front());
-  for (std::thread& thread : threads) thread.join();
+  for (std::jthread& thread : threads) thread.join();
   const bool is_done = std::all_of(open.begin(), open.end(), [](std::span<Block> part) { return part.empty(); });
   if (is_done) return {};
   const auto lost = std::find_if(devices_.rbegin(), devices_.rend(), [](const Device& each) { return each.error; });

@@ -56,7 +56,8 @@ class BlockKernels final : public BlockCoder {
   template <class Block, class Work>
   Result<void> on_devices(const BlockCoding& codec, std::span<Block> blocks, size_t raw_bytes, const Work& work);
 
-  void failed(Device& device, Error error);
+  void failed(Device& device, Error error) noexcept;
+  void tell_of(const Device& failed) const;
 
   std::vector<Device> devices_;
   Notice notice_;

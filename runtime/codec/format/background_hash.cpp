@@ -31,15 +31,15 @@ template <class Hash>
 typename BackgroundHashOf<Hash>::Ticket BackgroundHashOf<Hash>::update(Bytes bytes) {
   std::unique_lock lock(mutex_);
   const bool is_idle = shown_bytes_ == hashed_bytes_;
-  shown_bytes_ += bytes.size();
-  bool is_now = is_alone_ || (is_idle && (shown_bytes_ <= kBytesBeforeThread || bytes.size() < kLeastPieceBytes));
+  const uint64_t end_bytes = shown_bytes_ + bytes.size();
+  bool is_now = is_alone_ || (is_idle && (end_bytes <= kBytesBeforeThread || bytes.size() < kLeastPieceBytes));
   if (!is_now && !thread_) {
     thread_ = try_thread([this] { work(); });
     is_now = is_alone_ = !thread_;
   }
   if (is_now) {
     hash_.update(bytes);
-    hashed_bytes_ = shown_bytes_;
+    shown_bytes_ = hashed_bytes_ = end_bytes;
     return {};
   }
   if (!pieces_.empty() && pieces_.back().data() + pieces_.back().size() == bytes.data()) {
@@ -47,7 +47,8 @@ typename BackgroundHashOf<Hash>::Ticket BackgroundHashOf<Hash>::update(Bytes byt
   } else {
     pieces_.push_back(bytes);
   }
-  Ticket ticket(this, shown_bytes_);
+  shown_bytes_ = end_bytes;  // last: there may be no memory for a piece
+  Ticket ticket(this, end_bytes);
   lock.unlock();
   changed_.notify_all();
   return ticket;

@@ -67,7 +67,7 @@ class BackgroundHashOf {
   uint64_t shown_bytes_ = 0, hashed_bytes_ = 0;
   bool stopping_ = false, is_alone_ = false;  // is_alone_: the system had no thread
   Hash hash_;                                 // used by the thread while shown_bytes_ != hashed_bytes_
-  std::optional<std::thread> thread_;
+  std::optional<std::jthread> thread_;
 };
 
 using BackgroundHash = BackgroundHashOf<ContentHash>;    // XXH32, of LZ4 frames

@@ -21,7 +21,7 @@ Result<size_t> DescriptorSource::read_some(MutableBytes into, size_t least) {
   while (done < least) {
     const ssize_t count = ::read(descriptor_, into.data() + done, into.size() - done);
     if (count < 0 && errno == EINTR) continue;
-    if (count < 0) return fail(std::string("cannot read: ") + std::strerror(errno), name_);
+    if (count < 0) return fail_io(std::string("cannot read: ") + std::strerror(errno), name_);
     if (count == 0) break;
     done += static_cast<size_t>(count);
   }
@@ -42,7 +42,7 @@ Result<void> DescriptorFile::read_at(uint64_t at, MutableBytes into) const {
     const ssize_t count =
         ::pread(descriptor_, into.data() + done, into.size() - done, static_cast<off_t>(begin_ + at + done));
     if (count < 0 && errno == EINTR) continue;
-    if (count < 0) return fail(std::string("cannot read: ") + std::strerror(errno), name_);
+    if (count < 0) return fail_io(std::string("cannot read: ") + std::strerror(errno), name_);
     if (count == 0) return ends_early(at, into.size(), done, name_);
     done += static_cast<size_t>(count);
   }
@@ -53,7 +53,7 @@ Result<void> DescriptorSink::write(Bytes bytes) {
   while (!bytes.empty()) {
     const ssize_t count = ::write(descriptor_, bytes.data(), bytes.size());
     if (count < 0 && errno == EINTR) continue;
-    if (count < 0) return fail(std::string("cannot write: ") + std::strerror(errno), name_);
+    if (count < 0) return fail_io(std::string("cannot write: ") + std::strerror(errno), name_);
     bytes = bytes.subspan(static_cast<size_t>(count));
   }
   return {};

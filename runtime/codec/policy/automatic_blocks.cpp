@@ -205,7 +205,11 @@ class AutomaticBlocks final : public BlockCoder {
     tell(fmt::format("{}: starting the GPU beside the CPU", work));
     starter_ = try_thread([this, work, sample = std::move(sample)] {
       const Result<void> started = guarded([&] { return open_and_try(sample); });
-      if (!started) work_.device_failed(started.error());
+      // Even if the notice of it finds no memory.
+      (void)guarded([&]() -> Result<void> {
+        if (!started) work_.device_failed(started.error());
+        return {};
+      });
       is_settled_ = true;
     });
     if (!starter_) is_settled_ = true;
@@ -257,7 +261,7 @@ class AutomaticBlocks final : public BlockCoder {
   std::map<std::string, SideRates> rates_;  // measured in this run
   std::set<std::string> tried_;             // works whose choice was reported
   uint64_t done_bytes_ = 0;
-  std::optional<std::thread> starter_;
+  std::optional<std::jthread> starter_;
   // Written by the starter until is_ready_; is_settled_ means that it has ended. Copies to and from the device have an
   // executor of their own: copies and CPU blocks on one executor would wait for each other.
   std::optional<Executor> copies_;

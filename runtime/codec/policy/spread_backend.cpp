@@ -53,7 +53,7 @@ class SpreadBackend final : public Backend {
       is_stopping_ = true;
     }
     changed_.notify_all();
-    for (std::thread& thread : threads_) thread.join();
+    for (std::jthread& thread : threads_) thread.join();
   }
 
   std::string_view name() const override { return devices_[0]->name(); }
@@ -225,7 +225,7 @@ class SpreadBackend final : public Backend {
   size_t working_count_;
   bool is_stopping_ = false;
   FallbackNotice notice_;
-  std::vector<std::thread> threads_;  // last: the threads use the other members
+  std::vector<std::jthread> threads_;  // last: the threads use the other members
 };
 
 }  // namespace

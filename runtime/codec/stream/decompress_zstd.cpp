@@ -247,10 +247,10 @@ class Decompressor {
         }
       }
     }
-    if (auto done = coder_.decode_frames(whole, at_a_time_); !done) return done;
+    coder_.decode_frames(whole, at_a_time_);
     for (Part& part : batch.parts) {
       if (part.begins_frame && part.ends_frame) continue;
-      if (auto done = coder_.decode_next(part.coding); !done) return done;
+      coder_.decode_next(part.coding);
     }
     return {};
   }

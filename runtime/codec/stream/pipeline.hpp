@@ -47,7 +47,13 @@ Result<void> run_in_turn(const PipelineLimits& limits, Read& read, Work& work, W
   };
   for (int64_t number = 0;; ++number) {
     if (limits.stop.stop_requested()) return fail("cancelled");
-    Result<bool> more = traced(scheduler::kReadSpan, number, [&] { return read(batch); });
+    bool is_filled = false;
+    Result<bool> more = traced(scheduler::kReadSpan, number, [&] {
+      Result<bool> filled = read(batch);
+      is_filled = true;
+      return filled;
+    });
+    if (!is_filled) return tl::unexpected(std::move(more.error()));
     if (more && !*more) return {};
     if (auto done = traced(scheduler::kCodeSpan, number, [&] { return work(batch)->finish(); }); !done) return done;
     if (auto written = traced(scheduler::kWriteSpan, number, [&] { return write(batch); }); !written) return written;
@@ -64,7 +70,8 @@ Result<void> run_in_turn(const PipelineLimits& limits, Read& read, Work& work, W
 //
 // write(batch) -> Result<void> consumes a batch.
 //
-// An exception from a stage counts as an error of that stage. All reservations have been given back when the call
+// An exception from a stage counts as an error of that stage; what read() had filled by then is dropped. All
+// reservations have been given back when the call
 // returns.
 template <class Batch, class Read, class Work, class Write>
 Result<void> run_pipeline(const PipelineLimits& limits, Read read, Work work, Write write) {
@@ -108,9 +115,12 @@ Result<void> run_pipeline(const PipelineLimits& limits, Read read, Work work, Wr
       const auto read_batch = [&]() -> Result<bool> {
         if (!load.holds_data) return fail("cancelled");
         const scheduler::SpanHere span(limits.trace, scheduler::kReadSpan, number);
-        return guarded([&] { return read(load.reserved.batch); });
+        load.holds_data = false;
+        Result<bool> filled = read(load.reserved.batch);
+        load.holds_data = true;
+        return filled;
       };
-      Result<bool> more = read_batch();
+      Result<bool> more = guarded(read_batch);
       if (more && !*more) break;
       if (!more) load.error = std::move(more.error());
       const bool last = load.error.has_value();

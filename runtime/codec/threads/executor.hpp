@@ -64,7 +64,7 @@ class Executor {
   unsigned wanted_count_, thread_count_;
   std::vector<Progress> progress_;
   std::vector<scheduler::Trace::LineNumber> lines_;  // of the trace, by worker
-  std::vector<std::thread> threads_;
+  std::vector<std::jthread> threads_;
   std::mutex turn_;  // held by the caller whose loop is running
   std::mutex mutex_;
   std::condition_variable start_, done_;

@@ -67,7 +67,7 @@ class Reclaimer {
   std::condition_variable changed_;
   std::deque<std::shared_ptr<void>> things_;
   bool is_busy_ = false, stopping_ = false;
-  std::optional<std::thread> thread_;  // last: the thread uses the other members
+  std::optional<std::jthread> thread_;  // last: the thread uses the other members
 };
 
 }  // namespace ptxkit::scheduler

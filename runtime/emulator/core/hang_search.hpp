@@ -5,10 +5,10 @@
 #include <atomic>
 #include <cstdint>
 #include <memory>
-#include <mutex>
 #include <vector>
 
 #include "analyzer/ptx/names.hpp"
+#include "support/once.hpp"
 
 namespace ptxkit::emulator {
 
@@ -57,7 +57,7 @@ struct HangSearch {
   std::atomic<uint64_t> next = 0;        // steps of the launch at which the next search begins, or the active one ends
   std::atomic<uint64_t> gap = 0;         // steps between the last search and the next one
   std::atomic<uint64_t> idle_steps = 0;  // since the last store to memory that other threads see
-  std::once_flag prepared;
+  Once prepared;
   std::vector<Effect> effects;          // by pc
   std::vector<uint8_t> reachable_ends;  // by pc: kReachesExit, kReachesReturn
   // By worker: version + 1 at which all of its CTAs were stuck, or ~0 if it has nothing left to run.

@@ -10,7 +10,6 @@
 #include <cstdint>
 #include <map>
 #include <memory>
-#include <mutex>
 #include <string>
 #include <unordered_map>
 #include <vector>
@@ -24,6 +23,7 @@
 #include "runtime/emulator/core/texture_form.hpp"
 #include "runtime/emulator/core/warpgroup_order.hpp"
 #include "runtime/emulator/emulator.hpp"
+#include "support/once.hpp"
 
 namespace ptxkit::emulator {
 
@@ -217,7 +217,7 @@ struct EntryImage {
   SharedLayout shared;
   // Computed when the first checked launch needs it.
   struct LazyObjectSets {
-    std::once_flag once;
+    Once once;
     AllowedObjectSets sets;
   };
   std::unique_ptr<LazyObjectSets> allowed_objects = std::make_unique<LazyObjectSets>();

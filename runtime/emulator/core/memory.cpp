@@ -161,6 +161,8 @@ Result<Address> Memory::allocate(uint64_t size_bytes, std::string name, uint64_t
     return fail(fmt::format("allocation '{}' of {} bytes exceeds the device's {} bytes", name, size_bytes, limit));
   auto begin = reserve(size_bytes, align_bytes);
   if (!begin) return tl::unexpected(begin.error());
+  // release() takes no memory: destructors call it.
+  if (const size_t count = table.objects.size() + 1; freed_.capacity() < count) freed_.reserve(2 * count);
   std::memset(bytes + *begin, kPoison, size_bytes);
   std::memset(shadow + *begin, 0, size_bytes);
   live[*begin] = table.add({*begin, size_bytes, std::move(name), true, false});

@@ -277,9 +277,9 @@ void lay_out_shared(Launch& launch) {
 
 // The objects that each address operand may be derived from, for launches of `entry` with the check for bounds.
 const AllowedObjectSets& allowed_object_sets(const ProgramImage& image, const EntryImage& entry) {
-  std::call_once(entry.allowed_objects->once, [&] {
+  entry.allowed_objects->once.run([&] {
     const AddressOrigins address_origins = find_address_origins(*image.module, entry.function);
-    AllowedObjectSets& allowed = entry.allowed_objects->sets;
+    AllowedObjectSets allowed;
     allowed.sets.assign(image.addresses.size(), 0);
     allowed.begins.emplace_back();  // 0: any object
     for (uint32_t number = 1; number < image.addresses.size(); ++number) {
@@ -296,6 +296,7 @@ const AllowedObjectSets& allowed_object_sets(const ProgramImage& image, const En
       allowed.sets[number] = static_cast<uint32_t>(known - allowed.begins.begin());
       if (known == allowed.begins.end()) allowed.begins.push_back(std::move(begins));
     }
+    entry.allowed_objects->sets = std::move(allowed);
   });
   return entry.allowed_objects->sets;
 }
@@ -392,7 +393,7 @@ Result<Recorded> unguarded_launch(const Program& program, std::string_view entry
   }
 
   launch.hang.start(launch.options.threads);
-  std::vector<std::thread> helpers;
+  std::vector<std::jthread> helpers;
   helpers.reserve(launch.options.threads);
   for (unsigned i = 1; i < launch.options.threads; ++i) {
     auto helper = try_thread([&, i] { run_worker(launch, i); });
@@ -404,7 +405,7 @@ Result<Recorded> unguarded_launch(const Program& program, std::string_view entry
     helpers.push_back(std::move(*helper));
   }
   run_worker(launch, 0);
-  for (std::thread& helper : helpers) helper.join();
+  for (std::jthread& helper : helpers) helper.join();
   if (launch.failure) {
     if (launch.grid_workspace) (void)image.memory->release(launch.grid_workspace);
     launch.failure->where = fmt::format("launch of '{}'", entry_name);

@@ -133,8 +133,9 @@ void find_reachable_ends(const ProgramImage& image, std::vector<uint8_t>& reacha
 }
 
 void prepare(Launch& launch) {
-  std::call_once(launch.hang.prepared, [&] {
+  launch.hang.prepared.run([&] {
     const ProgramImage& image = *launch.image;
+    launch.hang.effects.clear();
     launch.hang.effects.reserve(image.codes.size());
     for (size_t pc = 0; pc < image.codes.size(); ++pc) {
       const CodeSite& site = image.sites[pc];

@@ -59,7 +59,7 @@ class Analyst {
   std::vector<Analyzed> finished_;
   std::atomic<bool> is_cancelled_ = false;
   bool is_over_ = false;
-  std::optional<std::thread> thread_;
+  std::optional<std::jthread> thread_;
 };
 
 }  // namespace ptxkit::lsp

@@ -10,6 +10,7 @@
 #include <string>
 
 #include <gmock/gmock.h>
+#include <sys/stat.h>
 
 #include "fkr_tests/cases/corpus.hpp"
 #include "fkr_tests/unit/runtime/c_api/c_api.hpp"
@@ -316,6 +317,28 @@ TEST_F(Streams, TheCallersMemoryIsUsedAndGivenBack) {
   EXPECT_EQ(account.live, 0u);
 }
 
+TEST_F(Streams, ACallerWithoutMemoryEndsThem) {
+  ptxkit_hooks hooks = PTXKIT_HOOKS_DEFAULTS;
+  hooks.allocate = [](void*, size_t) -> void* { return nullptr; };
+  hooks.release = [](void*, void*, size_t) {};
+  ptxkit_context_options settings = PTXKIT_CONTEXT_OPTIONS_DEFAULTS;
+  settings.policy = PTXKIT_POLICY_CPU;
+  settings.hooks = &hooks;
+  ptxkit_context* context = nullptr;
+  ASSERT_OK(ptxkit_context_create(&settings, &context));
+  Input input{words(3 << 20)};
+  Output packed, back;
+  EXPECT_EQ(ptxkit_compress_stream(context, nullptr, Input::read, &input, Output::write, &packed, nullptr),
+            PTXKIT_NO_MEMORY);
+  EXPECT_THAT(ptxkit_last_error(), HasSubstr("the caller's allocator gave no memory"));
+  Input again{input.bytes};
+  ASSERT_OK(ptxkit_compress_stream(context_, nullptr, Input::read, &again, Output::write, &packed, nullptr));
+  Input frame{packed.bytes};
+  EXPECT_EQ(ptxkit_decompress_stream(context, nullptr, Input::read, &frame, Output::write, &back, nullptr),
+            PTXKIT_NO_MEMORY);
+  ptxkit_context_destroy(context);
+}
+
 class Files : public Streams {
  protected:
   Files() { std::filesystem::create_directories(folder_); }
@@ -355,6 +378,34 @@ TEST_F(Files, AFailureLeavesTheOldOutputAndNothingElse) {
   EXPECT_EQ(ptxkit_compress_file(context_, nullptr, folder_.c_str(), path("out").c_str(), nullptr), PTXKIT_IO);
   EXPECT_EQ(ptxkit_compress_file(context_, nullptr, path("out").c_str(), path("no/where").c_str(), nullptr), PTXKIT_IO);
   EXPECT_EQ(ptxkit_compress_file(context_, nullptr, nullptr, "x", nullptr), PTXKIT_INVALID_VALUE);
+}
+
+TEST_F(Files, AnOutputThatCannotBeWrittenIsAnErrorOfIo) {
+  write(path("raw"), words(200000));
+  ASSERT_OK(ptxkit_compress_file(context_, nullptr, path("raw").c_str(), path("raw.lz4").c_str(), nullptr));
+  for (const auto call : {ptxkit_compress_file, ptxkit_decompress_file}) {
+    const std::string input = path(call == ptxkit_compress_file ? "raw" : "raw.lz4");
+    EXPECT_EQ(call(context_, nullptr, input.c_str(), "/dev/full", nullptr), PTXKIT_IO);
+    EXPECT_THAT(ptxkit_last_error(), HasSubstr("/dev/full: cannot write: No space left on device"));
+  }
+}
+
+TEST_F(Files, OutputsAreNotMoreReadableThanInputs) {
+  const auto mode_of = [](const std::string& file) {
+    struct stat info{};
+    EXPECT_EQ(::stat(file.c_str(), &info), 0);
+    return info.st_mode & 07777;
+  };
+  write(path("raw"), words(1000));
+  ASSERT_EQ(::chmod(path("raw").c_str(), 0700), 0);
+  ASSERT_OK(ptxkit_compress_file(context_, nullptr, path("raw").c_str(), path("new").c_str(), nullptr));
+  EXPECT_EQ(mode_of(path("new")), 0600u);
+  ASSERT_OK(ptxkit_decompress_file(context_, nullptr, path("new").c_str(), path("back").c_str(), nullptr));
+  EXPECT_EQ(mode_of(path("back")), 0600u);
+  // A file that is replaced keeps its own.
+  ASSERT_EQ(::chmod(path("raw").c_str(), 0644), 0);
+  ASSERT_OK(ptxkit_compress_file(context_, nullptr, path("raw").c_str(), path("new").c_str(), nullptr));
+  EXPECT_EQ(mode_of(path("new")), 0600u);
 }
 
 }  // namespace
