@@ -30,6 +30,8 @@ std::string mismatch(const ptx::Variable& parameter, const flow::ParameterFacts&
     return fmt::format("'hex' of {}, the parameter has {}", plural(facts.content.size(), "byte"), size_bytes);
   if (const uint64_t value_bytes = bytes_of_object(facts.object); value_bytes > size_bytes)
     return fmt::format("'object' of {}, the parameter has {}", plural(value_bytes, "byte"), size_bytes);
+  if (facts.high && !parameter.is_array && size_bytes < 8 && *facts.high >> (8 * size_bytes) != 0)
+    return fmt::format("the value {}, the parameter has {}", *facts.high, plural(size_bytes, "byte"));
   if (!facts.members.empty() && !parameter.is_array) return "'members', but is not an aggregate";
   for (const flow::MemberFacts& member : facts.members) {
     const uint64_t value_bytes = member.object.empty() ? address_bits / 8 : bytes_of_object(member.object);

@@ -28,6 +28,7 @@
 #include "runtime/launch/generated_bytes.hpp"
 #include "runtime/launch/generated_launch.hpp"
 #include "runtime/launch/launch_file.hpp"
+#include "runtime/launch/launch_file_use.hpp"
 #include "runtime/launch/made_launch.hpp"
 #include "runtime/launch/object_spec.hpp"
 #include "runtime/launch/outcome_json.hpp"
@@ -322,6 +323,9 @@ Result<GeneratedLaunch> made_launch_of(const RunOptions& options, const KernelRu
   rules::LaunchSet launch;
   for (const std::string& path : options.launch)
     if (const auto read = read_launch_file(path, launch); !read) return tl::unexpected(read.error());
+  LaunchFileUse promises(launch);
+  complain_of(promises.check_module(module));
+  complain_of(promises.unused_files());
   const auto facts = launch.find(run.entry.name);
   const auto kernel = std::ranges::find_if(module.functions, [&](const ptx::Function& each) {
     return each.is_entry && each.has_body && each.name == run.entry.name;

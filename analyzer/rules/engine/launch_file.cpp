@@ -3,6 +3,8 @@
 #include <bit>
 #include <cstddef>
 #include <optional>
+#include <set>
+#include <string>
 #include <utility>
 #include <vector>
 
@@ -19,6 +21,11 @@ namespace ptxkit::rules {
 namespace {
 
 constexpr uint64_t kLargestAlignBytes = uint64_t{1} << 31;
+constexpr uint64_t kMostFileBytes = uint64_t{256} << 20;
+
+tl::unexpected<Error> given_twice(const std::string& what, const std::string& path) {
+  return fail(fmt::format("launch file: {}: expected once", what), path, "`docs/analyzer.md` describes launch files");
+}
 
 // Reads one file. `where` holds the path to the current field for error messages.
 class Reader {
@@ -112,7 +119,8 @@ class Reader {
     if (auto done = content(what, each, known.content); !done) return done;
     if (auto done = object(what, each, known.object); !done) return done;
     if (auto done = members(what, each, known.members); !done) return done;
-    facts.parameters.insert_or_assign(name, std::move(known));
+    if (!facts.parameters.try_emplace(name, std::move(known)).second)
+      return given_twice(fmt::format("{} of '{}'", what, entry), path_);
     return {};
   }
 
@@ -124,7 +132,8 @@ class Reader {
     if (auto done = content(what, each, known.content); !done) return done;
     if (auto done = object(what, each, known.object); !done) return done;
     if (known.content.empty() && known.object.empty()) return refuse(what, "'hex' or 'object'", each);
-    facts.variables.insert_or_assign(name, std::move(known));
+    if (!facts.variables.try_emplace(name, std::move(known)).second)
+      return given_twice(fmt::format("{} of '{}'", what, entry), path_);
     return {};
   }
 
@@ -178,14 +187,24 @@ Result<void> parse_launch_file(std::string_view json, const std::string& path, L
   if (json_depth(json) > kMaxJsonDepth)
     return fail(fmt::format("launch file: nested in more than {} brackets", kMaxJsonDepth), path,
                 "`docs/analyzer.md` describes launch files");
-  const Json root = Json::parse(json, nullptr, false);
+  std::vector<std::set<std::string>> open;  // the names of the objects that enclose the current place
+  std::optional<std::string> twice;
+  const auto note_name = [&](int, Json::parse_event_t event, const Json& value) {
+    if (event == Json::parse_event_t::object_start) open.emplace_back();
+    if (event == Json::parse_event_t::object_end) open.pop_back();
+    if (event == Json::parse_event_t::key && !open.back().insert(value.get<std::string>()).second)
+      twice = value.get<std::string>();
+    return true;
+  };
+  const Json root = Json::parse(json, note_name, false);
   if (root.is_discarded())
     return fail("launch file: the text is no JSON", path, "`docs/analyzer.md` describes launch files");
+  if (twice) return given_twice(fmt::format("'{}' in one object", *twice), path);
   return Reader(path).read(root, into);
 }
 
 Result<void> load_launch_file(const std::string& path, LaunchSet& into) {
-  auto text = read_file(path);
+  auto text = read_file(path, kMostFileBytes);
   if (!text) return tl::unexpected(text.error());
   return parse_launch_file(*text, path, into);
 }
