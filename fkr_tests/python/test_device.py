@@ -188,12 +188,21 @@ def test_damage(gpu):
         ptxkit.Codec("lz4", framing="raw").decode([device.from_host(b"\x10a"), device.from_host(b"\x20a")])
 
 
+def test_levels_of_standard_formats(gpu):
+    raw = text(20_000)
+    packed = [ptxkit.Codec("zstd", level=level).encode(device.from_host(raw)).to_host() for level in (0, 1, 2)]
+    assert packed[0] == packed[2] and len(packed[2]) < len(packed[1])
+    assert all(ptxkit.zstd.decompress(each) == raw for each in packed)
+
+
 @pytest.mark.parametrize(
     "call, message",
     [
         (lambda there: ptxkit.Codec("lz4", framing="stored").encode(there), "no framing 4"),
         (lambda there: ptxkit.Codec("lzr").encode(there), "lzr has no batches in device memory"),
-        (lambda there: ptxkit.Codec("lz4", framing="raw", level=2).encode(there), "level 1 and no chunk_bytes"),
+        (lambda there: ptxkit.Codec("lz4", framing="raw", level=2).encode(there), "have level 1 alone"),
+        (lambda there: ptxkit.Codec("zstd", level=3).encode(there), "levels 1 and 2 in device memory, found 3"),
+        (lambda there: ptxkit.Codec("lz4", chunk_bytes=65536).encode(there), "have no chunk_bytes"),
         (lambda there: ptxkit.Codec("lz4", framing="raw").encode([there, b"x"]), "item 1: expected an array in device"),
         (lambda there: ptxkit.Codec("lz4", framing="raw").encode([b"x", there]), "item 1 is a DeviceArray in device"),
         (lambda there: ptxkit.Codec("lz4", framing="raw").encode(there, out=bytearray(99)), "output 0: expected"),

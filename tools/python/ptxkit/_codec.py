@@ -205,7 +205,7 @@ class Codec:
 
             framing = str(self._settings["framing"])
             rooms = None if out is None else _rooms(data, items, out)
-            self._refuse_settings_of_the_host()
+            self._refuse_chunk_bytes()
             batch = device.Compression(
                 items,
                 framing=framing,
@@ -213,6 +213,7 @@ class Codec:
                 stream=self._stream,
                 codec=self._name,
                 dtype=self._settings["dtype"],
+                level=self._level,
             )
             arrays = batch.run().results()
             return arrays if isinstance(data, (list, tuple)) else arrays[0]
@@ -308,11 +309,9 @@ class Codec:
             ]  # no content size
         return results if is_batch else results[0]
 
-    def _refuse_settings_of_the_host(self) -> None:
-        if self._level not in (0, 1) or self._chunk_bytes:
-            raise _errors.UnsupportedError(
-                "arrays in device memory have level 1 and no chunk_bytes: expected neither", _errors.UNSUPPORTED
-            )
+    def _refuse_chunk_bytes(self) -> None:
+        if self._chunk_bytes:
+            raise _errors.UnsupportedError("arrays in device memory have no chunk_bytes", _errors.UNSUPPORTED)
 
     def _sizes(self, items: List[Any], sizes: Any, is_batch: bool) -> Sequence[Optional[int]]:
         if sizes is None:

@@ -95,13 +95,14 @@ class _Batch:
         stream_owner: Any,
         count: int,
         elements: _batch.Elements = _batch.BYTES,
+        level: int = 0,
     ) -> None:
         if framing not in _batch.FRAMINGS:
             raise _errors.InvalidValueError(
                 f"there is no framing {framing!r}, expected one of {', '.join(_batch.FRAMINGS)}", _errors.INVALID_VALUE
             )
         self._codec, self._number = codec, _codec.find(codec)
-        self._options = ctypes.byref(_batch.options(self._number, _batch.FRAMINGS[framing], 0, elements))
+        self._options = ctypes.byref(_batch.options(self._number, _batch.FRAMINGS[framing], level, elements))
         self._framing = framing
         self._gpu = _driver.device(device)
         self._handle = _kernels(device)
@@ -218,6 +219,7 @@ class Compression(_Batch):
     stream      see the module
     codec       "lz4"; or "rans", of framing "raw", whose outputs begin at multiples of 16
     dtype       of rans: what the elements are, as in ptxkit.Codec; None: the arrays' own
+    level       0: the codec's default; of zstd, gzip, zlib and deflate also 1, faster, and 2, which is the default
     """
 
     def __init__(
@@ -230,8 +232,9 @@ class Compression(_Batch):
         stream: Any = None,
         codec: str = "lz4",
         dtype: Any = None,
+        level: int = 0,
     ) -> None:
-        wanted = _codec.Codec(codec, framing=framing, dtype=dtype)
+        wanted = _codec.Codec(codec, framing=framing, dtype=dtype, level=level)
         given = _Items(items, stream)
         addresses, raw_bytes = [s.address for s in given.sources], [s.size for s in given.sources]
         if item_bytes is not None:
@@ -247,7 +250,7 @@ class Compression(_Batch):
             raw_bytes = [min(step, begin + size - address) for address in addresses]
         elements = wanted._elements_of(list(items) if isinstance(items, (list, tuple)) else [items])
         super().__init__(
-            codec, framing, given.device, given.stream, given.stream_owner, len(addresses), elements
+            codec, framing, given.device, given.stream, given.stream_owner, len(addresses), elements, wanted._level
         )
         self._current = given.current
         for i, address in enumerate(addresses):
