@@ -96,4 +96,13 @@ inline Bytes fibonacci_bytes(size_t count) {
   return bytes;
 }
 
+// Zeros, and about one other byte in `distance`.
+inline Bytes sparse_bytes(size_t count, uint32_t distance) {
+  Bytes bytes(count);
+  std::mt19937 random(distance);
+  for (size_t i = random() % distance; i < count; i += 1 + random() % (2 * distance))
+    bytes[i] = static_cast<uint8_t>(1 + random() % 255);
+  return bytes;
+}
+
 }  // namespace ptxkit::testing

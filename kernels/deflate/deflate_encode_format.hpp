@@ -21,6 +21,8 @@ constexpr uint32_t deflate_max_item_bytes(DeflateFraming framing) {
 // A match costs about this many bits beside the extra bits of its distance. One that costs more than its bytes would as
 // literals is left out.
 inline constexpr uint32_t kDeflateMatchCostBits = 6;
+// The least that a literal costs, in 1/256 bit: no Huffman code is shorter than a bit.
+inline constexpr uint32_t kDeflateLeastLiteralCost = 256;
 
 // A token: a literal, or with kDeflateMatchToken a match of 3 to 258 bytes. Its low bits are a place in a table of the
 // codes of literals and of lengths.

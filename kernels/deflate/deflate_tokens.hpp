@@ -72,7 +72,7 @@ class DeflateTokens {
       const LaneU32 count = counts_.at(s).load();
       cost += count * (log2_of(total) - log2_of(max(count, 1)));
     });
-    return reduce_add(*cost) / total;
+    return max(reduce_add(*cost) / total, kDeflateLeastLiteralCost);
   }
   void clear_counts() {
     k_.sync_warp();

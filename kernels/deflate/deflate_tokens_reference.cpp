@@ -1,5 +1,6 @@
 #include "kernels/deflate/deflate_tokens_reference.hpp"
 
+#include <algorithm>
 #include <bit>
 
 #include "kernels/deflate/deflate_encode_format.hpp"
@@ -21,7 +22,7 @@ uint32_t literal_cost(std::span<const uint8_t> src) {
   for (const uint32_t count : count_bytes(src)) {
     if (count != 0) cost += count * (log2_of(size) - log2_of(count));
   }
-  return cost / size;
+  return std::max(cost / size, kDeflateLeastLiteralCost);
 }
 
 }  // namespace

@@ -45,7 +45,8 @@ WarpU32 literal_cost(Kernel& k, const Parse& parse, const SymbolWords& counts) {
     const LaneU32 count = counts.at(s).load();
     cost += count * (zstd_log2(parse.size) - zstd_log2(max(count, 1)));
   });
-  return reduce_add(*cost) / parse.size;
+  const WarpU32 total = reduce_add(*cost);
+  return select(total == 0, 0, max(total / parse.size, kZstdLeastLiteralCost));
 }
 
 // The matches `begin` to `end` of a lane. The literals before the first one begin at `at`.
@@ -231,7 +232,8 @@ void gather(Kernel& k, const Parse& parse, const Sequences& sequences, const Lit
                 [&](const LaneU32& i) { literals.at(*parts.literals + i).store(parse.src.at(*from + i).load()); });
   parts.literals += rest;
   // zstd_literals reads the whole word in which the last literal lies.
-  k.if_(k.lane() < (0 - *parts.literals & 3), [&] { literals.at(*parts.literals + k.lane()).store(k.constant<u8>(0)); });
+  k.if_(k.lane() < (0 - *parts.literals & 3),
+        [&] { literals.at(*parts.literals + k.lane()).store(k.constant<u8>(0)); });
 }
 
 }  // namespace

@@ -9,14 +9,14 @@
 namespace ptxkit::kernels {
 namespace {
 
-// What a byte costs on average as a literal, in 1/256 bit.
+// What a byte costs on average as a literal, in 1/256 bit: nothing where all are equal, otherwise at least a bit.
 uint32_t literal_cost(std::span<const uint8_t> src) {
   const auto size = static_cast<uint32_t>(src.size());
   uint32_t cost = 0;
   for (const uint32_t count : count_bytes(src)) {
     if (count != 0) cost += count * (zstd_log2(size) - zstd_log2(count));
   }
-  return cost / size;
+  return cost == 0 ? 0 : std::max(cost / size, kZstdLeastLiteralCost);
 }
 
 // The last three offsets of a block; 0: none yet.

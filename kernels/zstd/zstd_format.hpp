@@ -22,6 +22,8 @@ inline constexpr uint32_t kZstdMaxSequences = kZstdBlockBytes / 4;
 // A match costs about this many bits beside its offset. One that costs more than its bytes would as literals is left
 // out.
 inline constexpr uint32_t kZstdMatchCostBits = 4;
+// The least that a literal costs, in 1/256 bit, unless all are equal: no Huffman code is shorter than a bit.
+inline constexpr uint32_t kZstdLeastLiteralCost = 256;
 
 inline constexpr std::string_view kZstdMatch = "zstd_match";
 inline constexpr std::string_view kZstdMatchHigh = "zstd_match_high";

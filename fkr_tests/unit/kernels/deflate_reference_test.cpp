@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <memory>
 #include <string>
 #include <utility>
 
@@ -103,6 +104,22 @@ TEST(DeflateReference, BlocksOfEveryType) {
   for (const Bytes& raw : {Bytes(60000, 'x'), ptxkit::testing::mixed_content(65280), ptxkit::testing::ramp_bytes(5000),
                            ptxkit::testing::fibonacci_bytes(65280)})
     expect_deflate_round_trip(raw);
+}
+
+// Bytes that cost next to nothing by their frequencies cost a bit each as literals.
+TEST(DeflateReference, EqualAndSparseBytesAreMatches) {
+  std::vector<Bytes> raws{Bytes(65536, 'x')};
+  for (const uint32_t distance : {50u, 400u, 5000u}) raws.push_back(ptxkit::testing::sparse_bytes(65536, distance));
+  const std::unique_ptr<libdeflate_compressor, decltype(&libdeflate_free_compressor)> fast(
+      libdeflate_alloc_compressor(1), libdeflate_free_compressor);
+  for (const Bytes& raw : raws) {
+    Bytes theirs(libdeflate_deflate_compress_bound(fast.get(), raw.size()));
+    theirs.resize(libdeflate_deflate_compress(fast.get(), raw.data(), raw.size(), theirs.data(), theirs.size()));
+    for (const auto& variant : {kChunkVariant, kHighVariant}) {
+      EXPECT_LE(deflate_reference(raw, variant, DeflateFraming::raw).size(), theirs.size() * 3 / 2) << variant.name;
+    }
+    expect_deflate_round_trip(raw);
+  }
 }
 
 TEST(DeflateReference, AMemberOfBgzf) {

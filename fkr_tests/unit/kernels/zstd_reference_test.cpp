@@ -130,6 +130,20 @@ RC_GTEST_PROP(ZstdReference, AnyBytes, (const Bytes& raw, uint32_t times)) {
 
 // The ratio to libzstd -1 on the same blocks, each a frame of its own. kennedy.xls and ptt5 need matches at repeat
 // offsets that the parses do not look for.
+// Bytes that cost next to nothing by their frequencies cost a bit each as literals.
+TEST(ZstdReference, SparseBytesAreMatches) {
+  for (const uint32_t distance : {50u, 400u, 5000u}) {
+    const Bytes raw = ptxkit::testing::sparse_bytes(kZstdBlockBytes, distance);
+    Bytes theirs(ZSTD_compressBound(raw.size()));
+    theirs.resize(ZSTD_compress(theirs.data(), theirs.size(), raw.data(), raw.size(), 1));
+    for (const auto& variant : {kChunkVariant, kHighVariant}) {
+      const Bytes frame = zstd_frame_reference(raw, variant, false);
+      EXPECT_TRUE(decode_with_libzstd(frame, raw.size()) == raw);
+      EXPECT_LE(frame.size(), theirs.size() * 7 / 4) << variant.name << ", one in " << distance;
+    }
+  }
+}
+
 TEST(ZstdReference, RatioIsAtLeastLibzstds) {
   PTXKIT_REQUIRE_CORPUS();
   double log_sum[2] = {0, 0};
