@@ -33,8 +33,8 @@ KernelDefinition copy_items() {
                     for_each_lane(k, head, [&](const LaneU32& i) { to.at(i).store(from.at(i).load()); });
                     copy_raw(k, from.at(head).template align_down<kStrideUnitBytes>(),
                              to.at(head).template align_down<kStrideUnitBytes>(), size - head);
-                    mark_warp(k, Mark::status, size);
                   });
+                  mark_warp(k, Mark::status, item_count);
                 });
 }
 
