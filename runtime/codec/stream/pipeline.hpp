@@ -71,8 +71,7 @@ Result<void> run_in_turn(const PipelineLimits& limits, Read& read, Work& work, W
 // write(batch) -> Result<void> consumes a batch.
 //
 // An exception from a stage counts as an error of that stage; what read() had filled by then is dropped. All
-// reservations have been given back when the call
-// returns.
+// reservations have been given back when the call returns.
 template <class Batch, class Read, class Work, class Write>
 Result<void> run_pipeline(const PipelineLimits& limits, Read read, Work work, Write write) {
   struct ReservedBatch {
@@ -115,7 +114,7 @@ Result<void> run_pipeline(const PipelineLimits& limits, Read read, Work work, Wr
       const auto read_batch = [&]() -> Result<bool> {
         if (!load.holds_data) return fail("cancelled");
         const scheduler::SpanHere span(limits.trace, scheduler::kReadSpan, number);
-        load.holds_data = false;
+        load.holds_data = false;  // if read() throws
         Result<bool> filled = read(load.reserved.batch);
         load.holds_data = true;
         return filled;
