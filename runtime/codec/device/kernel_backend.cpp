@@ -226,11 +226,14 @@ class KernelBackend final : public Backend {
  private:
   struct Begun : PendingBatch {
     explicit Begun(KernelBackend& of) : backend(of) {}
-    ~Begun() override { (void)Begun::finish(); }
+    ~Begun() override { wait(); }
     Result<void> finish() override {
+      wait();
+      return batch.outcome;
+    }
+    void wait() {
       SliceWindow::Lock lock(backend.mutex_);
       backend.window_.finish(lock, batch);
-      return batch.outcome;
     }
     DeviceTimes device_times() const override { return batch.times; }
     KernelBackend& backend;
@@ -241,7 +244,7 @@ class KernelBackend final : public Backend {
       for (Chunk& chunk : plan.chunks()) (fits_page_kernel(chunk.raw.size()) ? pages : chunks).push_back(&chunk);
     }
     // Waits before the chunks are destroyed: slices still running use them.
-    ~Compression() override { (void)Begun::finish(); }
+    ~Compression() override { wait(); }
     Result<void> finish() override {
       Result<void> outcome = Begun::finish();
       if (outcome) {

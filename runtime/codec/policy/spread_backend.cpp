@@ -2,8 +2,8 @@
 
 #include <algorithm>
 #include <condition_variable>
-#include <deque>
 #include <functional>
+#include <list>
 #include <mutex>
 #include <optional>
 #include <span>
@@ -11,10 +11,12 @@
 #include <string_view>
 #include <thread>
 #include <utility>
+#include <vector>
 
 #include <fmt/format.h>
 
 #include "support/check.hpp"
+#include "support/guarded.hpp"
 #include "support/result.hpp"
 #include "support/thread.hpp"
 
@@ -38,6 +40,7 @@ class SpreadBackend final : public Backend {
         notice_(std::move(notice)) {
     threads_.reserve(devices_.size());
     std::vector<size_t> without_thread;
+    without_thread.reserve(devices_.size());
     for (size_t device = 0; device < devices_.size(); ++device) {
       if (auto thread = try_thread([this, device] { work(device); })) {
         threads_.push_back(std::move(*thread));
@@ -45,16 +48,14 @@ class SpreadBackend final : public Backend {
         without_thread.push_back(device);
       }
     }
-    leave_out(without_thread);
-  }
-  ~SpreadBackend() override {
-    {
-      std::lock_guard lock(mutex_);
-      is_stopping_ = true;
+    try {
+      leave_out(without_thread);
+    } catch (...) {
+      stop();
+      throw;
     }
-    changed_.notify_all();
-    for (std::jthread& thread : threads_) thread.join();
   }
+  ~SpreadBackend() override { stop(); }
 
   std::string_view name() const override { return devices_[0]->name(); }
   std::string description() const override {
@@ -102,44 +103,49 @@ class SpreadBackend final : public Backend {
     size_t open_count = 0;  // pieces
     DeviceTimes times;
   };
+  // A piece goes from list to list without memory being allocated for it: a device's thread must not throw.
   struct Piece {
     Batch* batch;
     std::function<std::unique_ptr<PendingBatch>(Backend&)> begin;
+    std::unique_ptr<PendingBatch> begun = nullptr;
   };
-  struct UnderWay {
-    Piece piece;
-    std::unique_ptr<PendingBatch> begun;
-  };
+  using Pieces = std::list<Piece>;
 
   class Begun final : public PendingBatch {
    public:
     explicit Begun(SpreadBackend& of) : of_(of) {}
-    ~Begun() override { (void)Begun::finish(); }
+    ~Begun() override { wait(); }
     Result<void> finish() override {
-      std::unique_lock lock(of_.mutex_);
-      of_.changed_.wait(lock, [this] { return batch.open_count == 0; });
+      wait();
       return batch.outcome;
     }
     DeviceTimes device_times() const override { return batch.times; }
     Batch batch;
 
    private:
+    void wait() {
+      std::unique_lock lock(of_.mutex_);
+      of_.changed_.wait(lock, [this] { return batch.open_count == 0; });
+    }
+
     SpreadBackend& of_;
   };
 
   template <class Item, class BeginPiece>
   std::unique_ptr<PendingBatch> begin(std::span<Item> items, BeginPiece begin_piece) {
     auto begun = std::make_unique<Begun>(*this);
+    const size_t most = devices_.size() * kPiecesPerDevice;
+    const size_t count = std::min(most, (items.size() + kLeastPieceItems - 1) / kLeastPieceItems);
+    Pieces pieces;
+    for (size_t i = 0; i < count; ++i) {
+      const size_t first = items.size() * i / count, end = items.size() * (i + 1) / count;
+      pieces.push_back(
+          {&begun->batch, [=](Backend& device) { return begin_piece(device, items.subspan(first, end - first)); }});
+    }
     {
       std::lock_guard lock(mutex_);
       if (working_count_ == 0) return finished_batch(tl::unexpected(*errors_.back()));
-      const size_t most = devices_.size() * kPiecesPerDevice;
-      const size_t count = std::min(most, (items.size() + kLeastPieceItems - 1) / kLeastPieceItems);
-      for (size_t i = 0; i < count; ++i) {
-        const size_t first = items.size() * i / count, end = items.size() * (i + 1) / count;
-        pieces_.push_back(
-            {&begun->batch, [=](Backend& device) { return begin_piece(device, items.subspan(first, end - first)); }});
-      }
+      pieces_.splice(pieces_.end(), pieces);
       begun->batch.open_count = count;
     }
     changed_.notify_all();
@@ -147,35 +153,43 @@ class SpreadBackend final : public Backend {
   }
 
   // The loop of a device's thread. Ends when the device fails.
-  void work(size_t device) {
-    std::deque<UnderWay> under_way;
+  void work(size_t device) noexcept {
+    Pieces under_way;
     std::unique_lock lock(mutex_);
     for (;;) {
       changed_.wait(lock, [&] { return is_stopping_ || !under_way.empty() || !pieces_.empty(); });
       if (!pieces_.empty() && under_way.size() < kMostUnderWay) {
-        Piece piece = std::move(pieces_.front());
-        pieces_.pop_front();
+        under_way.splice(under_way.end(), pieces_, pieces_.begin());
         lock.unlock();
-        auto begun = piece.begin(*devices_[device]);
+        Piece& piece = under_way.back();
+        Result<void> begun = guarded([&]() -> Result<void> {
+          piece.begun = piece.begin(*devices_[device]);
+          return {};
+        });
+        if (!begun) return failed(device, std::move(begun.error()), under_way);
         lock.lock();
-        under_way.push_back({std::move(piece), std::move(begun)});
         continue;
       }
       if (under_way.empty()) return;  // is_stopping_
       lock.unlock();
-      const Result<void> done = under_way.front().begun->finish();
-      if (!done) {
-        // Waits: no device may still write to the items that another one is about to redo.
-        for (UnderWay& each : under_way) each.begun.reset();
-        failed(device, done.error(), std::move(under_way));
-        return;
-      }
+      Piece& oldest = under_way.front();
+      Result<void> done = guarded([&] { return oldest.begun->finish(); });
+      if (!done) return failed(device, std::move(done.error()), under_way);
       lock.lock();
-      under_way.front().piece.batch->times += under_way.front().begun->device_times();
-      --under_way.front().piece.batch->open_count;
+      oldest.batch->times += oldest.begun->device_times();
+      --oldest.batch->open_count;
       under_way.pop_front();
       changed_.notify_all();
     }
+  }
+
+  // The threads end when no piece is left; their own destructors wait for that.
+  void stop() noexcept {
+    {
+      std::lock_guard lock(mutex_);
+      is_stopping_ = true;
+    }
+    changed_.notify_all();
   }
 
   // Leaves out the devices for which the system has no thread. Without any thread the caller drives the first device
@@ -191,20 +205,25 @@ class SpreadBackend final : public Backend {
     working_count_ -= devices.size();
   }
 
-  void failed(size_t device, const Error& error, std::deque<UnderWay> under_way) {
+  void failed(size_t device, Error reason, Pieces& under_way) noexcept {
+    // Waits: no device may still write to the items that another one is about to redo.
+    for (Piece& each : under_way) each.begun.reset();
     std::unique_lock lock(mutex_);
-    errors_[device] = error;
+    const Error& error = errors_[device].emplace(std::move(reason));
     const size_t left = --working_count_;
     if (left != 0 && notice_) {
       // The notice comes before the batch can finish.
       lock.unlock();
-      notice_(fmt::format("continuing on {} of {} GPUs: {}", left, devices_.size(), error.message()), true);
+      (void)guarded([&]() -> Result<void> {
+        notice_(fmt::format("continuing on {} of {} GPUs: {}", left, devices_.size(), error.message()), true);
+        return {};
+      });
       lock.lock();
     }
-    for (; !under_way.empty(); under_way.pop_back()) pieces_.push_front(std::move(under_way.back().piece));
+    pieces_.splice(pieces_.begin(), under_way);
     if (working_count_ == 0) {
       for (const Piece& piece : pieces_) {
-        piece.batch->outcome = tl::unexpected(error);
+        piece.batch->outcome = guarded([&]() -> Result<void> { return tl::unexpected(error); });
         --piece.batch->open_count;
       }
       pieces_.clear();
@@ -220,7 +239,7 @@ class SpreadBackend final : public Backend {
   std::vector<std::unique_ptr<Backend>> devices_;
   mutable std::mutex mutex_;
   std::condition_variable changed_;
-  std::deque<Piece> pieces_;
+  Pieces pieces_;
   std::vector<std::optional<Error>> errors_;  // of devices that have failed
   size_t working_count_;
   bool is_stopping_ = false;
