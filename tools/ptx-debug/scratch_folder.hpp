@@ -19,6 +19,7 @@ class ScratchFolder {
   explicit ScratchFolder(std::string_view name) {
     std::error_code code;
     folder_ = std::filesystem::temp_directory_path(code);
+    if (!code) folder_ = std::filesystem::absolute(folder_, code);
     std::string pattern = (folder_ / (std::string(name) + ".XXXXXX")).string();
     if (!code && ::mkdtemp(pattern.data()) != nullptr)
       path_ = pattern;

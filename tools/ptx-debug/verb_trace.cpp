@@ -41,9 +41,11 @@ namespace {
 namespace fs = std::filesystem;
 
 struct TraceWords {
-  std::string folder = "trace";
+  std::string folder;  // empty: kFolder
   std::vector<std::string> program;
 };
+
+constexpr const char* kFolder = "trace";
 
 int fail_with(const Error& error) {
   complain(error.message());
@@ -118,15 +120,28 @@ std::string call_of(const fs::path& image) {
   return extension.empty() ? "" : extension.substr(1);
 }
 
+bool is_link(const fs::path& path) {
+  std::error_code ignored;
+  return fs::is_symlink(fs::symlink_status(path, ignored));
+}
+Error leads_elsewhere(const std::string& path) {
+  return {"is a link, which the PTX would not be written through", path, "remove it, or name another folder with -o"};
+}
+
 int trace(const TraceWords& words) {
   const ScratchFolder scratch("ptx-trace");
   if (scratch.path().empty()) return fail_with(scratch.error());
   const fs::path library = scratch.path() / "libptxkit_trace.so", images = scratch.path() / "images";
+  if (library.string().find_first_of(" :") != std::string::npos)
+    return fail_with({"LD_PRELOAD takes no space and no colon", scratch.path().string(), "set TMPDIR"});
+  // The working folder may be a stranger's: only a link that the user names leads elsewhere.
+  const std::string folder = words.folder.empty() ? kFolder : words.folder;
+  if (words.folder.empty() && is_link(folder)) return fail_with(leads_elsewhere(folder));
   std::error_code error;
   fs::create_directory(images, error);
   if (const auto written = write_file(library, trace_library[0].content); !written) return fail_with(written.error());
-  fs::create_directories(words.folder, error);
-  if (error) return fail_with({error.message(), words.folder, ""});
+  fs::create_directories(folder, error);
+  if (error) return fail_with({error.message(), folder, ""});
   const auto status = run_traced(words.program, library, images);
   if (!status) return fail_with(status.error());
 
@@ -134,7 +149,9 @@ int trace(const TraceWords& words) {
   std::map<std::string, size_t> by_text;
   size_t image_count = 0, without_count = 0;
   std::vector<fs::path> paths;
-  for (const auto& entry : fs::directory_iterator(images)) paths.push_back(entry.path());
+  fs::directory_iterator entry(images, error);
+  for (; !error && entry != fs::directory_iterator(); entry.increment(error)) paths.push_back(entry->path());
+  if (error) return fail_with({error.message(), images.string(), "the program has removed what was saved for it"});
   std::ranges::sort(paths);
   for (const fs::path& path : paths) {
     ++image_count;
@@ -148,7 +165,7 @@ int trace(const TraceWords& words) {
         const auto [at, is_new] = by_text.try_emplace(input.image.text, all.size());
         if (is_new) {
           const std::string name = fmt::format("{:04}.ptx", all.size() + 1);
-          all.push_back({(fs::path(words.folder) / name).string(), call_of(path), input.image.text, 0});
+          all.push_back({(fs::path(folder) / name).string(), call_of(path), input.image.text, 0});
         }
         ++all[at->second].count;
       }
@@ -161,6 +178,7 @@ int trace(const TraceWords& words) {
   report::AnalysisOptions options;
   options.rules.evidence = &rules::shipped_evidence();
   for (const Loaded& loaded : all) {
+    if (is_link(loaded.path)) return fail_with(leads_elsewhere(loaded.path));
     if (const auto written = write_file(loaded.path, loaded.ptx); !written) return fail_with(written.error());
     const report::FileAnalysis analysis = report::analyze(loaded.ptx, loaded.path, options);
     worst = std::max(worst, analysis.status);

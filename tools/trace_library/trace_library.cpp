@@ -5,6 +5,7 @@
 // precedence), dlsym on a handle (dlsym is replaced), and cuGetProcAddress, which the CUDA runtime uses. The library
 // needs only libc, so that it loads into any program.
 #include <atomic>
+#include <cerrno>
 #include <cstdint>
 #include <cstdio>
 #include <cstdlib>
@@ -61,8 +62,11 @@ void save(const char* call, const void* image, size_t size_bytes) {
   const char* folder = std::getenv("PTXKIT_TRACE_FOLDER");
   if (folder == nullptr) return;
   char path[4096];
-  std::snprintf(path, sizeof path, "%s/%d.%05u.%s", folder, ::getpid(), ++count, call);
-  std::FILE* const file = std::fopen(path, "wb");
+  std::FILE* file;
+  do {  // a program that has replaced itself by another counts from 1 on again
+    std::snprintf(path, sizeof path, "%s/%d.%05u.%s", folder, ::getpid(), ++count, call);
+    file = std::fopen(path, "wbx");
+  } while (file == nullptr && errno == EEXIST);
   const bool written = file != nullptr && std::fwrite(image, 1, size_bytes, file) == size_bytes;
   if ((file != nullptr && std::fclose(file) != 0) || !written)
     std::fprintf(stderr, "ptxkit trace: cannot write %s\n", path);
@@ -235,6 +239,8 @@ int cuGetProcAddress_v2(const char* symbol, void** function, int version, uint64
 }
 
 void* dlsym(void* handle, const char* name) {
+  // A tail call: the C library searches behind the library that the call returns to, which must not be this one.
+  if (handle == RTLD_NEXT) return real_dlsym()(handle, name);
   void* function = real_dlsym()(handle, name);
   for (const Wrapped& ours : kWrapped) {
     if (std::strcmp(name, ours.name) == 0) exchange(&function, ours);

@@ -1,9 +1,11 @@
 // Loads files into a driver in every way that programs do. usage: trace_program LIBCUDA WAY FILE...; WAY is linked (a
 // function of the global scope), dlsym, runtime (cuGetProcAddress), wrapper (a fat binary in its C structure) or file.
+// Behind --then stands the program that replaces this one.
 #include <dlfcn.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 typedef int LoadData(void** module, const void* image);
 typedef int Load(void** module, const char* path);
@@ -24,6 +26,7 @@ int main(int argc, char** argv) {
   if (!driver) return fprintf(stderr, "%s\n", dlerror()), 1;
   const char* way = argv[2];
   for (int i = 3; i < argc; ++i) {
+    if (!strcmp(argv[i], "--then")) return execv(argv[i + 1], argv + i + 1);
     void* module = NULL;
     char* bytes = content(argv[i]);
     int code = 1;
