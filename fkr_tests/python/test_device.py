@@ -208,6 +208,7 @@ def test_levels_of_standard_formats(gpu):
         (lambda there: ptxkit.Codec("lz4", framing="raw").encode(there, out=bytearray(99)), "output 0: expected"),
         (lambda there: ptxkit.Codec("lz4", framing="raw", stream="x").encode(there), "stream: expected a CUDA stream"),
         (lambda there: ptxkit.Codec("lz4", framing="raw", stream=-1).encode(there), "stream is -1"),
+        (lambda there: device.Compression(there).results(), "no results before run"),
         (lambda there: device.Compression(there, item_bytes=100), "item_bytes is 100: expected a multiple of 16"),
         (lambda there: device.Compression([there], item_bytes=16), "found a list"),
         (lambda there: device.Compression(there, framing="none"), "there is no framing 'none'"),

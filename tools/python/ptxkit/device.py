@@ -112,6 +112,7 @@ class _Batch:
         self._keeps: List[Any] = []  # the arrays of others that the batch reads and writes
         self._outputs: List[Tuple[Any, int]] = []  # owner and address of each
         self._regions: List[Region] = []  # memory of the batch itself
+        self._has_run = False
 
     @property
     def device(self) -> int:
@@ -177,6 +178,7 @@ class _Batch:
         status = function(self._handle, *arguments, self._options, self.statuses.address, handle)
         if status != _errors.OK:
             raise _c.failure(status)
+        self._has_run = True
         if handle != self._stream:
             self._stream = self.sizes.stream = self.statuses.stream = handle
             for region in self._regions:
@@ -201,6 +203,8 @@ class _Batch:
 
         Raises the error of the first item that has one; its statuses are those of all items.
         """
+        if not self._has_run:
+            raise _errors.InvalidValueError("the batch has no results before run()", _errors.INVALID_VALUE)
         sizes = self._wait_for_sizes()
         return [
             DeviceArray(owner, self.device, address, size, "|u1", self._stream)
