@@ -143,6 +143,7 @@ def test_foreign_arrays(gpu):
     assert codec.encode(Dlpack()).to_host() == expected
     for change, message in [
         ({"strides": (3000, 1000, 4)}, "not contiguous"),
+        ({"strides": None, "shape": (-3, -1000)}, "is no array's"),
         ({"mask": np.zeros(3)}, "masked"),
     ]:
         interface.__cuda_array_interface__.update(change)

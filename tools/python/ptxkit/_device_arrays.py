@@ -194,6 +194,8 @@ def _is_dense(shape: Sequence[int], strides: Optional[Sequence[int]], item: int)
 def _product(shape: Sequence[int]) -> int:
     product = 1
     for length in shape:
+        if length < 0:
+            raise _errors.InvalidValueError(f"a shape of {tuple(shape)} is no array's", _errors.INVALID_VALUE)
         product *= length
     return product
 
