@@ -195,6 +195,18 @@ section_range() {
   printf XX | dd of=bad.lz4 bs=1 seek=$(($(stat -c %s bad.lz4) - 5000)) conv=notrunc status=none
   expect 0 "$pack" -T1 --range 100:200 bad.lz4; head -c 200 large | tail -c 100 | cmp -s - out || fail "range before the damage"
   expect 1 "$pack" -T1 --range 68000000:70880000 bad.lz4; says "block checksum mismatch"
+  # A checksum of the whole frame or member comes behind the range, and is checked.
+  "$pack" -qf -B4 large -o whole.lz4; gzip -nc large >whole.gz
+  for file in whole.lz4 whole.gz; do
+    expect 0 "$pack" -d --range 100:200 $file; head -c 200 large | tail -c 100 | cmp -s - out || fail "range of $file"
+    for at in 60 4000 200000; do
+      cp $file bad_$file; byte=$(dd if=bad_$file bs=1 skip=$at count=1 status=none | od -An -tu1)
+      printf "\\$(printf %o $((byte ^ 1)))" | dd of=bad_$file bs=1 seek=$at conv=notrunc status=none
+      for range in 0:100 100:200 ":$(stat -c %s large)"; do
+        expect 1 "$pack" -d --range "$range" bad_$file; expect 1 "$pack" -d --range "$range" < <(cat bad_$file)
+      done
+    done
+  done
   # A .ptz file has a table: damage before the range does not matter either, if it is in another block.
   expect 0 "$pack" -f --codec lzr input -o a.ptz
   for range in 0:1 262143:262145 1234567: :10 "$((size - 1)):$size" "0:$size" :; do

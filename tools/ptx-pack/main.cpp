@@ -206,8 +206,9 @@ class Packer {
       if (*done) return {};
     }
     RangeSink part(sink, *options_.range);
-    const auto totals = transform(input, source, part, part.stop_token());
-    if (part.is_complete()) return {};
+    const bool may_stop = may_stop_behind_range(format_, source.peeked());
+    const auto totals = transform(input, source, part, may_stop ? part.stop_token() : std::stop_token());
+    if (part.is_complete() && (totals || may_stop)) return {};
     if (!totals) return tl::unexpected(totals.error());
     if (!part.holds_range()) {
       return fail(fmt::format("the range begins or ends beyond the {} bytes that there are", totals->raw_bytes),

@@ -1,4 +1,5 @@
-// A sink that passes on a range of what is written to it, and then requests the stream to stop.
+// A sink that passes on a range of what is written to it, and then requests the stream to stop. Only a stream that
+// checks its parts may stop there: the checksum of a whole frame or member comes behind the range.
 #pragma once
 
 #include <algorithm>
@@ -7,9 +8,30 @@
 #include <stop_token>
 
 #include "runtime/codec/format/byte_stream.hpp"
+#include "runtime/codec/format/file_format.hpp"
 #include "tools/ptx-pack/options.hpp"
 
 namespace ptxkit::pack {
+
+// Whether a range of what begins with `first` is checked without what comes behind it: LZ4 frames with block checksums
+// or none, BGZF members, blocks of .ptz.
+inline bool may_stop_behind_range(format::FileFormat format, format::Bytes first) {
+  constexpr uint8_t kFrame = 0x04, kLegacyFrame = 0x02;               // the first byte
+  constexpr uint8_t kBlockChecksums = 0x10, kContentChecksum = 0x04;  // in the fifth, FLG
+  switch (format) {
+    case format::FileFormat::lz4:
+      if (first.size() < 5) return false;
+      if (first[0] == kFrame) return (first[4] & kBlockChecksums) != 0 || (first[4] & kContentChecksum) == 0;
+      return first[0] == kLegacyFrame;
+    case format::FileFormat::gzip:
+      return first.size() > 13 && first[12] == 'B' && first[13] == 'C';
+    case format::FileFormat::ptz:
+      return true;
+    case format::FileFormat::zstd:
+      return false;
+  }
+  return false;
+}
 
 class RangeSink final : public format::ByteSink {
  public:

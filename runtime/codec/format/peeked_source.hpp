@@ -19,6 +19,8 @@ class PeekedSource final : public ByteSource {
     left_ = Bytes(first_).first(*got);
     return left_;
   }
+  // What first() has returned and no read has consumed.
+  Bytes peeked() const { return left_; }
 
   Result<size_t> read(MutableBytes into) override { return read_some(into, into.size()); }
   Result<size_t> read_some(MutableBytes into, size_t least) override {
