@@ -20,7 +20,32 @@ damage() {
   printf "$(printf '\\x%02x' $((byte ^ 0x41)))" | dd of="$1" bs=1 seek="$2" conv=notrunc status=none
 }
 
-# Three million bytes: six ranges, 23 blocks.
+# zstd_blocks FILE: how many blocks its frames have; encoders of libzstd cut differently.
+zstd_blocks() {
+  python3 - "$1" <<'PYTHON'
+import sys
+data = open(sys.argv[1], "rb").read()
+at = blocks = 0
+while at < len(data):
+    magic = int.from_bytes(data[at:at + 4], "little")
+    if magic >> 4 == 0x184D2A5:  # skippable
+        at += 8 + int.from_bytes(data[at + 4:at + 8], "little")
+        continue
+    flags = data[at + 4]
+    is_single, size_flag = flags >> 5 & 1, flags >> 6
+    at += 5 + (not is_single) + (0, 1, 2, 4)[flags & 3] + ((is_single, 2, 4, 8)[size_flag])
+    is_last = 0
+    while not is_last:
+        header = int.from_bytes(data[at:at + 3], "little")
+        is_last, kind, size = header & 1, header >> 1 & 3, header >> 3
+        at += 3 + (1 if kind == 1 else size)
+        blocks += 1
+    at += 4 * (flags >> 2 & 1)
+print(blocks)
+PYTHON
+}
+
+# Three million bytes: six ranges.
 make_three_million() { make_input; seq 1 120000 | head -c $((3000000 - $(stat -c %s input))) >>input; }
 
 section_zstd() {
@@ -33,8 +58,8 @@ section_zstd() {
   cp a.zst other; expect 0 "$pack" -dc other; same out input  # so does the magic number
   expect 0 "$pack" -dc <a.zst; same out input
   expect 0 "$pack" -t a.zst; silent
-  expect 0 "$pack" -tvv a.zst; says "a.zst -> no errors"; says "libzstd"; says "1 frame, 23 blocks"
-  expect 0 "$pack" --list a.zst; lists a.zst 1 0 zstd 23 content "$(stat -c %s a.zst)" 3000000
+  expect 0 "$pack" -tvv a.zst; says "a.zst -> no errors"; says "libzstd"; says "1 frame, $(zstd_blocks a.zst) blocks"
+  expect 0 "$pack" --list a.zst; lists a.zst 1 0 zstd "$(zstd_blocks a.zst)" content "$(stat -c %s a.zst)" 3000000
   expect 0 "$pack" --list -v a.zst
   for flags in -T1 -T2 -T7 "-T16 --memory 24M" "--prefetch 0" "--backend cpu" "--policy cpu" "--policy gpu"; do
     # shellcheck disable=SC2086
@@ -46,7 +71,7 @@ section_zstd() {
   for level in 1 3; do expect 0 "$pack" --codec zstd -$level -c input; cmp -s out a.zst && fail "-$level changed nothing"; "$pack" -dc <out | cmp -s - input || fail "-$level"; done
   expect 0 "$pack" --codec zstd -c <input; same out a.zst  # its size is known
   cat input | "$pack" --codec zstd -c >piped; cat input | "$pack" -T5 --codec zstd -c | cmp -s - piped || fail "threads change the bytes"
-  expect 0 "$pack" -dc piped; same out input; expect 0 "$pack" --list piped; lists piped 1 0 zstd 24 content "$(stat -c %s piped)" - - piped
+  expect 0 "$pack" -dc piped; same out input; expect 0 "$pack" --list piped; lists piped 1 0 zstd "$(zstd_blocks piped)" content "$(stat -c %s piped)" - - piped
   expect 0 "$pack" --codec zstd --no-frame-crc -c input; [ "$(stat -c %s out)" = $(($(stat -c %s a.zst) - 4)) ] || fail "a checksum has 4 bytes"
   "$pack" -dc <out | cmp -s - input || fail "without a checksum"
   expect 0 "$pack" --codec zstd --no-content-size -c input; "$pack" -dc <out | cmp -s - input || fail "without a size"; same out piped
@@ -59,7 +84,7 @@ section_zstd() {
   # The seekable format: a range reads its frames only.
   expect 0 "$pack" --codec zstd --seekable -c input; cp out s.zst; expect 0 "$pack" -T1 --memory 24M --codec zstd --seekable -c input; same out s.zst
   cat input | "$pack" --codec zstd --seekable -c | cmp -s - s.zst || fail "a pipe changes the bytes"
-  expect 0 "$pack" -dc s.zst; same out input; expect 0 "$pack" --list s.zst; lists s.zst 6 1 zstd 23 content
+  expect 0 "$pack" -dc s.zst; same out input; expect 0 "$pack" --list s.zst; lists s.zst 6 1 zstd "$(zstd_blocks s.zst)" content
   for file in a.zst s.zst; do
     for range in 0:1 524287:524289 1234567: :10 2999999:3000000 0:3000000 :; do
       begin=${range%:*} end=${range#*:}

@@ -11,7 +11,7 @@ mpi_words=
 work=$(mktemp -d) && trap 'chmod -R u+rwx "$work"; rm -rf "$work" "$mpi_words"' EXIT && cd "$work"
 . "$source_folder/fkr_tests/cli/pack_common.sh"
 export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1 ASAN_OPTIONS=detect_leaks=0
-# Without mpirun's own words on a failed rank: --quiet until Open MPI 4, blocks between dashes since 5. Ranks of one
+# Without mpirun's own words on a failed rank: --quiet until Open MPI 4, blocks between dashes and errors of PMIX since 5. Ranks of one
 # machine need the loopback interface only.
 export OMPI_MCA_btl_tcp_if_include=lo
 quiet=$(mpirun --version | grep -q 'Open MPI) 4' && echo --quiet)
@@ -19,7 +19,7 @@ mpi_words=$(mktemp)
 # shellcheck disable=SC2086
 run_mpi() {
   mpirun $quiet --oversubscribe "$@" 2>"$mpi_words"; local code=$?
-  sed '/^-----/,/^-----/d' "$mpi_words" >&2
+  sed '/^-----/,/^-----/d; /PMIX ERROR/d' "$mpi_words" >&2
   return $code
 }
 with() { (export "$1"; shift; "$@"); }

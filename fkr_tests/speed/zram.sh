@@ -16,6 +16,8 @@ skip() { echo "SKIPPED: $1"; exit 77; }
 [ -e /sys/class/zram-control ] || modprobe zram num_devices=0 2>/dev/null || true
 [ -e /sys/class/zram-control ] || skip "the kernel has no zram, and modprobe zram finds none"
 
+[ -w /sys/class/zram-control/hot_remove ] || skip "/sys cannot be written here"
+
 page_count=$(( $(stat -c %s "$dump") / 4096 ))
 [ "$page_count" -gt 0 ] || skip "$dump has no whole page"
 bytes=$((page_count * 4096))
