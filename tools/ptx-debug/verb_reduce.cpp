@@ -46,7 +46,10 @@ struct ReduceOptions {
 };
 
 std::string with_file(std::string command, const std::string& file) {
-  const std::string word = shell_quoted(file);
+  // As it is where no shell changes it: then {} may stand in quotes, too.
+  const bool is_plain =
+      file.find_first_not_of("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789._/-") == std::string::npos;
+  const std::string word = is_plain ? file : shell_quoted(file);
   for (size_t at = command.find("{}"); at != command.npos; at = command.find("{}", at + word.size())) {
     command.replace(at, 2, word);
   }
@@ -78,8 +81,8 @@ int reduce_file(const ReduceOptions& options) {
   const ScratchFolder scratch("ptx-reduce");
   // Without it the candidates would be written into the working folder, under the name of the input.
   if (scratch.path().empty()) return fail_with(scratch.error(), rules::Status::unreadable);
-  const std::string name = options.file == "-" ? "stdin.ptx" : std::filesystem::path(options.file).filename().string();
-  const std::string candidate = scratch.path() / name;
+  // Not the input's name, which may be a stranger's: a command with "{}" in quotes would have the shell expand it.
+  const std::string candidate = scratch.path() / "candidate.ptx";
   const std::string command = with_file(options.command, candidate);
   const std::atomic<bool>& stop = stop_request();
   const auto deadline = Clock::now() + std::chrono::seconds(options.seconds);
