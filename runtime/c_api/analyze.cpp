@@ -131,9 +131,7 @@ Answer<> analyze(const char* text, size_t text_bytes, const char* options, char*
   if (file.kernels.empty() && file.skipped_kernel_count != 0)
     return refuse(PTXKIT_INVALID_VALUE, "options: 'kernels': the text has none of these");
   if (file.parsed.diagnostics.empty()) {
-    LaunchFileUse use(wanted.launch);
-    std::vector<std::string> remarks = use.check_module(file.parsed.module);
-    for (std::string& remark : use.unused_files()) remarks.push_back(std::move(remark));
+    const std::vector<std::string> remarks = launch_file_remarks(wanted.launch, file.parsed.module);
     if (!remarks.empty()) return refuse(PTXKIT_INVALID_VALUE, "options: 'launch': " + remarks.front());
   }
   report::Baseline none;

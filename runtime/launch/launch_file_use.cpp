@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <optional>
 #include <ranges>
+#include <utility>
 
 #include <fmt/format.h>
 
@@ -95,6 +96,13 @@ std::vector<std::string> LaunchFileUse::unused_files() const {
   if (launch_.empty() || !entries_.empty() || names_.empty()) return {};
   return {fmt::format("launch file: none of its entries is a kernel of these files: found '{}'{}",
                       launch_.begin()->first, did_you_mean(launch_.begin()->first, names_))};
+}
+
+std::vector<std::string> launch_file_remarks(const rules::LaunchSet& launch, const ptx::Module& module) {
+  LaunchFileUse use(launch);
+  std::vector<std::string> remarks = use.check_module(module);
+  for (std::string& remark : use.unused_files()) remarks.push_back(std::move(remark));
+  return remarks;
 }
 
 }  // namespace ptxkit

@@ -28,4 +28,7 @@ class LaunchFileUse {
   std::vector<std::string> names_;  // of all kernels seen
 };
 
+// All remarks on `launch` for one module.
+std::vector<std::string> launch_file_remarks(const rules::LaunchSet& launch, const ptx::Module& module);
+
 }  // namespace ptxkit

@@ -362,11 +362,7 @@ int generate(const GenerateWords& words) {
     return rules::exit_code(rules::Status::unparsable);
   }
   const ptx::Module& module = analysis.parsed.module;
-  for (const rules::LaunchSet& each : launches) {
-    LaunchFileUse promises(each);
-    complain_of(promises.check_module(module));
-    complain_of(promises.unused_files());
-  }
+  for (const rules::LaunchSet& each : launches) complain_of(launch_file_remarks(each, module));
   emulator::Device device;
   const auto program =
       emulator::Program::load(device, std::shared_ptr<const ptx::Module>(std::shared_ptr<void>(), &module));

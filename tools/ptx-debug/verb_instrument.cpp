@@ -16,6 +16,7 @@
 #include "analyzer/rules/score.hpp"
 #include "analyzer/rules/table.hpp"
 #include "support/file.hpp"
+#include "support/json_depth.hpp"
 #include "support/plural.hpp"
 #include "support/printable.hpp"
 #include "tools/ptx-debug/inputs.hpp"
@@ -31,7 +32,6 @@ using instrument::Marker;
 
 constexpr int kNotEndedExitCode = 3;
 constexpr size_t kShownSuspects = 4, kShownLines = 12;
-constexpr uint64_t kMostMarkerBytes = uint64_t{256} << 20;
 
 int fail_with(const Error& error, rules::Status status) {
   complain(error.message());
@@ -161,7 +161,7 @@ int analyze_crash(const CrashWords& words) {
   }
   instrument::MarkerMap map;
   if (!words.markers.empty()) {
-    const auto json = read_file(words.markers, kMostMarkerBytes);
+    const auto json = read_file(words.markers, kMaxJsonBytes);
     if (!json) return fail_with(json.error(), rules::Status::unreadable);
     auto read = instrument::is_launch_file(*json) ? instrument::launch_markers(*json, parsed.module, words.markers)
                                                   : instrument::parse_marker_map(*json, words.markers);

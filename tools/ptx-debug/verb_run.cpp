@@ -323,9 +323,7 @@ Result<GeneratedLaunch> made_launch_of(const RunOptions& options, const KernelRu
   rules::LaunchSet launch;
   for (const std::string& path : options.launch)
     if (const auto read = read_launch_file(path, launch); !read) return tl::unexpected(read.error());
-  LaunchFileUse promises(launch);
-  complain_of(promises.check_module(module));
-  complain_of(promises.unused_files());
+  complain_of(launch_file_remarks(launch, module));
   const auto facts = launch.find(run.entry.name);
   const auto kernel = std::ranges::find_if(module.functions, [&](const ptx::Function& each) {
     return each.is_entry && each.has_body && each.name == run.entry.name;

@@ -21,7 +21,6 @@ namespace ptxkit::rules {
 namespace {
 
 constexpr uint64_t kLargestAlignBytes = uint64_t{1} << 31;
-constexpr uint64_t kMostFileBytes = uint64_t{256} << 20;
 
 tl::unexpected<Error> given_twice(const std::string& what, const std::string& path) {
   return fail(fmt::format("launch file: {}: expected once", what), path, "`docs/analyzer.md` describes launch files");
@@ -204,7 +203,7 @@ Result<void> parse_launch_file(std::string_view json, const std::string& path, L
 }
 
 Result<void> load_launch_file(const std::string& path, LaunchSet& into) {
-  auto text = read_file(path, kMostFileBytes);
+  auto text = read_file(path, kMaxJsonBytes);
   if (!text) return tl::unexpected(text.error());
   return parse_launch_file(*text, path, into);
 }

@@ -116,17 +116,13 @@ size_t BlockKernels::batch_blocks(const BlockCoding& codec, size_t raw_bytes) {
 
 void BlockKernels::failed(Device& device, Error error) noexcept {
   device.error = std::move(error);
-  try {
-    tell_of(device);
-  } catch (...) {  // NOLINT(bugprone-empty-catch): the text may find no memory
-  }
-}
-
-void BlockKernels::tell_of(const Device& failed) const {
   const auto left = std::count_if(devices_.begin(), devices_.end(), [](const Device& each) { return !each.error; });
-  if (left != 0 && notice_) {
-    notice_(fmt::format("continuing on {} of {} GPUs: {}", left, devices_.size(), failed.error->message()), true);
-  }
+  if (left == 0 || !notice_) return;
+  // Even if the text finds no memory.
+  (void)guarded([&]() -> Result<void> {
+    notice_(fmt::format("continuing on {} of {} GPUs: {}", left, devices_.size(), device.error->message()), true);
+    return {};
+  });
 }
 
 template <class Block, class Work>

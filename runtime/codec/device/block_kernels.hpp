@@ -57,7 +57,6 @@ class BlockKernels final : public BlockCoder {
   Result<void> on_devices(const BlockCoding& codec, std::span<Block> blocks, size_t raw_bytes, const Work& work);
 
   void failed(Device& device, Error error) noexcept;
-  void tell_of(const Device& failed) const;
 
   std::vector<Device> devices_;
   Notice notice_;

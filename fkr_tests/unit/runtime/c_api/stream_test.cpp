@@ -56,6 +56,15 @@ class Streams : public CApi {
     return ptxkit_decompress_stream(context_, &plain, Input::read, &input, Output::write, &output, &totals_);
   }
 
+  static ptxkit_context* open_with(const ptxkit_hooks& hooks) {
+    ptxkit_context_options settings = PTXKIT_CONTEXT_OPTIONS_DEFAULTS;
+    settings.policy = PTXKIT_POLICY_CPU;
+    settings.hooks = &hooks;
+    ptxkit_context* context = nullptr;
+    EXPECT_OK(ptxkit_context_create(&settings, &context));
+    return context;
+  }
+
   ptxkit_stream_options options_ = PTXKIT_STREAM_OPTIONS_DEFAULTS;
   ptxkit_totals totals_{};
 };
@@ -304,11 +313,8 @@ TEST_F(Streams, TheCallersMemoryIsUsedAndGivenBack) {
     self.live -= bytes;
     std::free(memory);
   };
-  ptxkit_context_options settings = PTXKIT_CONTEXT_OPTIONS_DEFAULTS;
-  settings.policy = PTXKIT_POLICY_CPU;
-  settings.hooks = &hooks;
-  ptxkit_context* context = nullptr;
-  ASSERT_OK(ptxkit_context_create(&settings, &context));
+  ptxkit_context* const context = open_with(hooks);
+  ASSERT_NE(context, nullptr);
   Input input{words(3 << 20)};
   Output packed;
   EXPECT_OK(ptxkit_compress_stream(context, nullptr, Input::read, &input, Output::write, &packed, nullptr));
@@ -321,11 +327,8 @@ TEST_F(Streams, ACallerWithoutMemoryEndsThem) {
   ptxkit_hooks hooks = PTXKIT_HOOKS_DEFAULTS;
   hooks.allocate = [](void*, size_t) -> void* { return nullptr; };
   hooks.release = [](void*, void*, size_t) {};
-  ptxkit_context_options settings = PTXKIT_CONTEXT_OPTIONS_DEFAULTS;
-  settings.policy = PTXKIT_POLICY_CPU;
-  settings.hooks = &hooks;
-  ptxkit_context* context = nullptr;
-  ASSERT_OK(ptxkit_context_create(&settings, &context));
+  ptxkit_context* const context = open_with(hooks);
+  ASSERT_NE(context, nullptr);
   Input input{words(3 << 20)};
   Output packed, back;
   EXPECT_EQ(ptxkit_compress_stream(context, nullptr, Input::read, &input, Output::write, &packed, nullptr),

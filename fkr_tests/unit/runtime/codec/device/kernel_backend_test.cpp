@@ -170,6 +170,16 @@ class Batches : public KernelBackend {
   Batch page_locked_batch(int seed) {
     return batch(seed, cuda_->host_memory(kChunks * kChunk).value(), cuda_->host_memory(kChunks * kChunk).value());
   }
+  // The bytes of `made` compressed in items of `item_bytes`, each where it lies.
+  std::vector<CompressItem> compressed_in_items(Batch& made, size_t item_bytes, size_t count) {
+    std::vector<CompressItem> items(count);
+    for (size_t i = 0; i < count; ++i) {
+      items[i].raw = made.raw.bytes().subspan(i * item_bytes, item_bytes);
+      items[i].output = made.output.bytes().subspan(i * item_bytes, item_bytes);
+    }
+    EXPECT_TRUE(cuda_->compress(items, Encoder::reproducible));
+    return items;
+  }
   void expect_as_the_cpu(const Batch& done, Encoder encoder = Encoder::reproducible) {
     Batch expected = batch(0, pageable_memory(kChunks * kChunk), pageable_memory(kChunks * kChunk));
     for (size_t i = 0; i < kChunks; ++i) expected.items[i].raw = done.items[i].raw;
@@ -310,12 +320,7 @@ TEST_F(Batches, BlocksAndOutputsWithGapsAreCopiedFromAndToWhereTheyLie) {
 TEST_F(Batches, OutputsInManyRunsAreWrittenByAKernel) {
   constexpr size_t kItem = 16'384, kItems = 24;
   Batch made = page_locked_batch(4);
-  std::vector<CompressItem> there(kItems);
-  for (size_t i = 0; i < kItems; ++i) {
-    there[i].raw = made.raw.bytes().subspan(i * kItem, kItem);
-    there[i].output = made.output.bytes().subspan(i * kItem, kItem);
-  }
-  ASSERT_TRUE(cuda_->compress(there, Encoder::reproducible));
+  const std::vector<CompressItem> there = compressed_in_items(made, kItem, kItems);
   HostMemory frame = cuda_->host_memory(kItems * kItem).value();
   HostMemory room = cuda_->host_memory(kItems * kItem + 16).value();
   const auto staged_bytes = [&](size_t shift) {
@@ -382,12 +387,7 @@ TEST_F(Batches, BlocksInSlotsAreCopiedUpAsFarAsTheyAreUsed) {
 TEST_F(Batches, BlocksInManyRunsAreReadByAKernel) {
   constexpr size_t kItem = 16'384, kItems = 24;
   Batch made = page_locked_batch(4);
-  std::vector<CompressItem> there(kItems);
-  for (size_t i = 0; i < kItems; ++i) {
-    there[i].raw = made.raw.bytes().subspan(i * kItem, kItem);
-    there[i].output = made.output.bytes().subspan(i * kItem, kItem);
-  }
-  ASSERT_TRUE(cuda_->compress(there, Encoder::reproducible));
+  const std::vector<CompressItem> there = compressed_in_items(made, kItem, kItems);
   HostMemory slots = cuda_->host_memory(2 * kItems * kItem).value();
   HostMemory room = cuda_->host_memory(kItems * kItem).value();
   const auto staged_bytes = [&](size_t shift) {
