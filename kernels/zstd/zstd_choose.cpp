@@ -23,7 +23,7 @@ namespace {
 
 using namespace dsl;
 
-constexpr u32 kListWords = kZstdListBytes / sizeof(u32);
+constexpr u32 kZstdListWords = kZstdListBytes / sizeof(u32);
 constexpr u32 kHeadMatches = 32;
 constexpr u32 kEnd = kZstdRepeatOffsets;  // what the state has behind the last offsets: the end of the last match
 
@@ -265,7 +265,7 @@ KernelDefinition zstd_choose() {
         const BlockU32 size = min(block_bytes.within(block_count).at(index).load(), kZstdBlockBytes);
         mark_block(k, Mark::item, size);
         const auto of_block = [&](const auto& all) {
-          return all.at(times<kListWords>(zext<u64>(index))).within(kListWords);
+          return all.at(times<kZstdListWords>(zext<u64>(index))).within(kZstdListWords);
         };
         const Parse parse{at_address<read_only, u8, kStrideUnitBytes>(blocks.within(block_count).at(index).load())
                               .template within<kStrideUnitBytes>(size),

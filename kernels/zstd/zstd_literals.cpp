@@ -20,7 +20,7 @@ using namespace dsl;
 
 constexpr u32 kWeightStates = 1u << kZstdMaxWeightBits;
 // A table's description, and 255 weights of at most kZstdMaxWeightBits bits.
-constexpr u32 kDescriptionBytes = 256;
+constexpr u32 kTreeBytes = 256;
 
 class LiteralsSection {
  public:
@@ -31,7 +31,7 @@ class LiteralsSection {
         weights_(k_.shared<u8, kSymbols, 16>("weights").data()),
         weight_symbols_(k_.shared<u8, kWeightStates, 16>("weight_symbols").data()),
         weight_table_{shared_.leaf_parents, k_.shared<u16, kWeightStates, 16>("weight_states").data()},
-        description_(k_.shared<u8, kDescriptionBytes, 16>("description").data()),
+        description_(k_.shared<u8, kTreeBytes, 16>("description").data()),
         weight_count_(k_, 0),
         coded_weight_bytes_(k_, 0) {}
 
@@ -247,7 +247,7 @@ KernelDefinition zstd_literals() {
   return define_transform<>(
       kZstdLiterals,
       {.registers = 80,
-       .shared_bytes = kCodeLengthWorkspaceBytes<kZstdMaxCodeBits> + kSymbols + kWeightStates * 3 + kDescriptionBytes},
+       .shared_bytes = kCodeLengthWorkspaceBytes<kZstdMaxCodeBits> + kSymbols + kWeightStates * 3 + kTreeBytes},
       N, "one warp a section", [](TransformItem& item, const auto& fail_if) {
         fail_if(item.src_size > kZstdMaxLiterals, StreamStatus::item_too_large);
         LiteralsSection(item).write(fail_if);
