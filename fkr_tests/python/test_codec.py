@@ -35,7 +35,9 @@ def test_round_trips(framing, dtype, size):
 @pytest.mark.parametrize("name", CODECS)
 def test_every_codec_and_level(name):
     info = INFOS[name]
-    for level in info.levels:
+    # Of the 131,072 fast levels of Zstandard, the first, the last and some.
+    levels = {info.levels[0], *(level for level in info.levels if level > -20)}
+    for level in levels:
         codec = ptxkit.Codec(name, level=level, framing="frame" if "frame" in info.framings else "raw")
         for data in (b"", b"x", TEXT, noise(300_000)):
             assert codec.decode(codec.encode(data), None if info.has_streams else len(data)) == data

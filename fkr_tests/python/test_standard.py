@@ -168,7 +168,7 @@ CODECS = [
     ("Zstd", {"level": 1}),
     ("Zstd", {"level": 9, "checksum": True}),
     ("GZip", {"level": 1}),
-    ("GZip", {"level": 9}),
+    ("GZip", {"level": 6}),
 ]
 
 
@@ -176,15 +176,16 @@ CODECS = [
 def test_numcodecs_both_ways(name, settings, dtype, size):
     stock, ours = getattr(numcodecs, name)(**settings), getattr(ptxkit.numcodecs, name)(**settings)
     values = array_of(dtype, size)
+    theirs = stock.encode(values)
     if size or name != "Zstd":  # numcodecs.Zstd refuses to decode a frame without content
         assert bytes(stock.decode(ours.encode(values))) == values.tobytes()
-    assert ours.decode(stock.encode(values)) == values.tobytes()
+    assert ours.decode(theirs) == values.tobytes()
     assert ours.get_config() == stock.get_config() and pickle.loads(pickle.dumps(ours)) == ours
     if size:
         out = np.empty_like(values)
-        assert ours.decode(stock.encode(values), out) is out and (out == values).all()
+        assert ours.decode(theirs, out) is out and (out == values).all()
         with pytest.raises((RuntimeError, ValueError)):
-            ours.decode(stock.encode(values), np.empty(values.nbytes + 1, "u1"))
+            ours.decode(theirs, np.empty(values.nbytes + 1, "u1"))
     with pytest.raises((RuntimeError, ValueError)):
         ours.decode(b"\1\2\3\4\5\6\7\x08")
 
