@@ -10,9 +10,11 @@
 #include <string>
 #include <utility>
 
+#include <endian.h>
 #include <fcntl.h>
 #include <fmt/format.h>
 #include <sys/stat.h>
+#include <sys/xattr.h>
 #include <unistd.h>
 
 #include "support/place.hpp"
@@ -177,10 +179,20 @@ mode_t current_umask() {
   return mask;
 }
 
+// The permissions of the regular file at `place`, which has the status `info`.
+mode_t permissions_of(const Place& place, const struct stat& info) {
+  const Descriptor file(::openat(place.at(), place.name.c_str(), O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC));
+  return (file ? mode_of(file.number(), info) : info.st_mode) & 0777;
+}
+
 }  // namespace
 
 Result<void> replace_file(const std::string& path, const std::function<bool(int descriptor)>& write,
                           mode_t permissions) {
+  if (path.empty()) {
+    errno = ENOENT;
+    return system_error(path, "write");
+  }
   // A symbolic link is followed: its target is replaced, or made where there is none.
   auto place = place_of(path);
   const auto target = place ? follow(std::move(*place)) : std::nullopt;
@@ -197,12 +209,33 @@ Result<void> replace_file(const std::string& path, const std::function<bool(int 
     return system_error(path, "write");
   }
   TemporaryFile file(target->place);
-  const mode_t mode = target->info ? target->info->st_mode & 0777 : permissions & ~current_umask();
+  const mode_t mode = target->info ? permissions_of(target->place, *target->info) : permissions & ~current_umask();
   if (!file.open() || !write(file.descriptor())) return system_error(path, "write");
   // File systems without modes refuse this; the content is still right.
   (void)::fchmod(file.descriptor(), mode);
   if (!file.put_in_place()) return system_error(path, "write");
   return {};
+}
+
+mode_t mode_of(int descriptor, const struct stat& info) {
+  // linux/posix_acl_xattr.h: a version of 32 bits, then entries of a tag, rights and a number of a user or group.
+  struct Entry {
+    uint16_t tag, rights;
+    uint32_t number;
+  };
+  constexpr uint16_t kOwningGroup = 0x04;
+  constexpr size_t kVersionBytes = sizeof(uint32_t), kMostEntries = 8192;  // XATTR_SIZE_MAX is 64 KiB
+  const mode_t mode = info.st_mode & 07777;
+  char first = 0;
+  if (::fgetxattr(descriptor, "system.posix_acl_access", &first, 0) <= 0) return mode;
+  std::vector<char> list(kVersionBytes + kMostEntries * sizeof(Entry));
+  const ssize_t size = ::fgetxattr(descriptor, "system.posix_acl_access", list.data(), list.size());
+  for (size_t at = kVersionBytes; size > 0 && at + sizeof(Entry) <= static_cast<size_t>(size); at += sizeof(Entry)) {
+    Entry entry;
+    std::memcpy(&entry, list.data() + at, sizeof(entry));
+    if (le16toh(entry.tag) == kOwningGroup) return mode & (07707 | static_cast<mode_t>(le16toh(entry.rights)) << 3);
+  }
+  return mode & 07707;
 }
 
 }  // namespace ptxkit

@@ -8,6 +8,7 @@
 #include <string_view>
 #include <vector>
 
+#include <sys/stat.h>
 #include <sys/types.h>
 
 #include "support/result.hpp"
@@ -38,5 +39,9 @@ Result<void> write_file(const std::string& path, std::string_view content);
 // behind. A file that is replaced keeps its permissions; a new one has those of `permissions` that the umask allows.
 Result<void> replace_file(const std::string& path, const std::function<bool(int descriptor)>& write,
                           mode_t permissions = 0666);
+
+// The mode bits of an open file of status `info`, 07777 at most. Where the file has an access control list (acl(5)),
+// st_mode has the list's mask in place of the group's rights, which can be fewer.
+mode_t mode_of(int descriptor, const struct stat& info);
 
 }  // namespace ptxkit

@@ -241,7 +241,7 @@ Result<EvidenceFile> parse_evidence(std::string_view json, const std::string& pa
 }
 
 Result<EvidenceFile> load_evidence(const std::string& path) {
-  auto text = read_file(path);
+  auto text = read_file(path, kMaxJsonBytes);
   if (!text) return tl::unexpected(text.error());
   return parse_evidence(*text, path);
 }

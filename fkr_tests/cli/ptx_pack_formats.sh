@@ -335,10 +335,15 @@ section_gzip() {
   # Zeros may be padding; a member behind them that is not read keeps the file.
   { cat a.gz; head -c 10 /dev/zero; cat a.gz; } >two.gz
   expect 0 "$pack" -q -d --rm -f two.gz; silent; present two.gz
-  expect 0 "$pack" -d --rm -f two.gz; says "bytes behind the last member are ignored; it is not removed"; present two.gz
+  expect 0 "$pack" -d --rm -f two.gz; says "bytes behind the last member are ignored; the file is not removed"; present two.gz
   { cat a.gz; head -c 10 /dev/zero; } >padded.gz; expect 0 "$pack" -d --rm -f padded.gz; silent; absent padded.gz
   { cat a.gz; printf 'junk'; } >tail.gz; expect 0 "$pack" -dc tail.gz; same out input; says "tail.gz, byte $(stat -c %s a.gz): 4 bytes behind the last member are ignored"
   expect 0 "$pack" -q -t tail.gz; silent; expect 0 "$pack" --list tail.gz
+  # Cut behind a member, as gzip files may end; within the next one.
+  first=$(($(od -An -tu2 -j16 -N2 a.gz) + 1)); head -c $first a.gz >cut.gz
+  expect 0 "$pack" -t cut.gz; says "cut.gz, byte $first: the empty member that ends BGZF is missing"
+  expect 0 "$pack" -d --rm -f cut.gz; says "the file is not removed"; present cut.gz; head -c 65280 input | cmp -s - cut || fail "the first member"
+  head -c $((first + 1)) a.gz >cut.gz; expect 1 "$pack" -t cut.gz; says "truncated: expected a member, found 1 byte of it"
   # What is not there is refused.
   expect 2 "$pack" --codec gzip -B4 input; says "-B and --reproducible are for lz4, not for gzip"
   expect 2 "$pack" --codec gzip --no-frame-crc input; says "are for lz4 and zstd, not for gzip"

@@ -408,6 +408,13 @@ section_owners() {
   chown 1:2345 x; chmod 664 x
   expect 0 setpriv --reuid 65534 --regid 65534 --groups 2345 ./program x
   [ "$(stat -c '%u:%g %a' x.lz4)" = "65534:2345 664" ] || fail "a group of the caller's: $(stat -c '%u:%g %a' x.lz4)"; rm -f x.lz4
+  # user::rw-, user:1:rw-, group::r--, mask::rw-, other::---; the mode shows the mask.
+  python3 -c 'import os, struct
+entries = (1, 6, -1), (2, 6, 1), (4, 4, -1), (16, 6, -1), (32, 0, -1)
+os.setxattr("x", "system.posix_acl_access", struct.pack("<I", 2) + b"".join(struct.pack("<HHi", *e) for e in entries))' 2>/dev/null ||
+    { echo "no access control lists here"; return 0; }
+  [ "$(stat -c %a x)" = 660 ] || fail "the list: $(stat -c %a x)"
+  expect 0 "$pack" x; [ "$(stat -c %a x.lz4)" = 640 ] || fail "an access control list: $(stat -c %a x.lz4)"; rm -f x.lz4
 }
 
 # A user namespace with one user, as in rootless containers: other users have no number there.

@@ -390,7 +390,7 @@ PTXKIT_API ptxkit_status ptxkit_decompress_stream(ptxkit_context* context, const
                                                   ptxkit_write_function write, void* write_user, ptxkit_totals* totals);
 // The same from file to file. The output appears complete under its name, replacing a file of that name, or not at all.
 // A file that is replaced keeps its permissions; a new one has those of the input that the umask allows, without
-// execution.
+// execution. The output cannot be the input.
 PTXKIT_API ptxkit_status ptxkit_compress_file(ptxkit_context* context, const ptxkit_stream_options* options,
                                               const char* input_path, const char* output_path, ptxkit_totals* totals);
 PTXKIT_API ptxkit_status ptxkit_decompress_file(ptxkit_context* context, const ptxkit_stream_options* options,

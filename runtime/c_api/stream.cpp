@@ -30,6 +30,7 @@
 #include "runtime/codec/threads/ledger.hpp"
 #include "runtime/library/engine.hpp"
 #include "support/file.hpp"
+#include "support/place.hpp"
 
 namespace ptxkit::c_api {
 namespace {
@@ -337,6 +338,9 @@ Answer<> run_file(Convert convert, bool compresses, ptxkit_context* context, con
   if (input.number() < 0 || ::fstat(input.number(), &info) != 0)
     return refuse(PTXKIT_IO, Error{fmt::format("cannot read: {}", std::strerror(errno)), input_path, {}});
   if (S_ISDIR(info.st_mode)) return refuse(PTXKIT_IO, Error{"expected a file, found a directory", input_path, {}});
+  struct stat existing{};
+  if (S_ISREG(info.st_mode) && ::stat(output_path, &existing) == 0 && FileIdentity(existing) == FileIdentity(info))
+    return refuse(PTXKIT_INVALID_VALUE, Error{"the output is the input", output_path, "give another name"});
   if (compresses && has_content_size(checked->codec) && checked->content_bytes == 0 && S_ISREG(info.st_mode))
     checked->content_bytes = static_cast<uint64_t>(info.st_size);
   Call call(*checked);
@@ -353,7 +357,8 @@ Answer<> run_file(Convert convert, bool compresses, ptxkit_context* context, con
     }
     return done.has_value();
   };
-  const auto replaced = replace_file(output_path, write, S_ISREG(info.st_mode) ? info.st_mode & 0666 : 0666);
+  const mode_t permissions = S_ISREG(info.st_mode) ? mode_of(input.number(), info) & 0666 : 0666;
+  const auto replaced = replace_file(output_path, write, permissions);
   if (failure) return tl::unexpected(*failure);
   if (!replaced) return refuse(PTXKIT_IO, replaced.error());
   return {};

@@ -60,7 +60,7 @@ constexpr std::string_view kFoundSets[] = {"assume-align", "check",   "color",  
                                            "profile",      "release", "replay", "select",  "verbose"};
 constexpr std::string_view kFoundReads[] = {"baseline", "evidence", "launch", "source-root"};
 
-constexpr uint64_t kLargestFoundBytes = 1 << 20;
+constexpr uint64_t kLargestConfigBytes = 1 << 20;
 
 // Whether a found config file may contain `name = value`.
 bool may_set(const std::string& name, const std::string& value, const fs::path& folder, const std::string& project) {
@@ -88,7 +88,7 @@ std::string untrusted_reason(const RegularFile& file) {
 FoundConfig read_found_config(const fs::path& path, const std::string& project) {
   FoundConfig found{path.string(), "", "", project};
   const std::string roots[] = {project};
-  auto file = read_regular_file(path.string(), kLargestFoundBytes, roots);
+  auto file = read_regular_file(path.string(), kLargestConfigBytes, roots);
   const bool cannot = !file && file.error().what.starts_with("cannot ");
   found.refusal = file ? untrusted_reason(*file) : (cannot ? "" : "it ") + file.error().what;
   if (found.refusal.empty()) found.text = std::move(file->content);
@@ -196,7 +196,7 @@ FoundConfig find_config() {
 }
 
 Result<void> apply_config(CLI::App& verb, const std::string& path) {
-  const auto text = read_file(path);
+  const auto text = read_file(path, kLargestConfigBytes);
   if (!text) return tl::unexpected(text.error());
   const auto applied = apply_text(verb, path, *text, nullptr);
   if (!applied) return tl::unexpected(applied.error());

@@ -23,6 +23,7 @@
 #include "runtime/launch/launch_file.hpp"
 #include "runtime/launch/launch_file_use.hpp"
 #include "support/file.hpp"
+#include "support/json_depth.hpp"
 #include "support/plural.hpp"
 #include "support/spool.hpp"
 #include "support/suggest.hpp"
@@ -190,7 +191,7 @@ class Documents {
 
 Result<report::Baseline> read_baseline(const std::string& path) {
   if (path.empty()) return report::Baseline();
-  const auto text = read_file(path);
+  const auto text = read_file(path, kMaxJsonBytes);
   if (!text) return tl::unexpected(text.error());
   return report::Baseline::read(*text, path);
 }

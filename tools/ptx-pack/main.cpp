@@ -146,7 +146,7 @@ class Packer {
     if (options_.range) {
       return extract(*input, source, sink).and_then(finish).and_then([&] { return commit(*file, *input); });
     }
-    has_garbage_ = false;
+    is_doubtful_ = false;
     const auto totals = transform(*input, source, sink);
     if (!totals) return tl::unexpected(totals.error());
     if (auto finished = finish(); !finished) return finished;
@@ -158,8 +158,8 @@ class Packer {
     }
     if (auto committed = commit(*file, *input); !committed) return committed;
     if (options_.verbose()) report(*input, file->name(), *totals);
-    // What stands behind the last member may be another one that is damaged.
-    return options_.remove_source && !has_garbage_ ? remove_input(*input, *file) : Result<void>();
+    // What stands behind the last member may be another one that is damaged, and what is missing another one.
+    return options_.remove_source && !is_doubtful_ ? remove_input(*input, *file) : Result<void>();
   }
 
   Result<void> choose(const InputFile& input) {
@@ -331,16 +331,25 @@ class Packer {
                                    .limits = limits});
     }
     if (format_ == FileFormat::gzip) {
-      const auto ignore_garbage = [&](uint64_t offset, uint64_t count) {
-        has_garbage_ = true;
-        request_.notice(fmt::format("{}, byte {}: {} behind the last member are ignored{}", input.name(), offset,
-                                    plural(count, "byte"), options_.remove_source ? "; it is not removed" : ""),
+      const auto doubt = [&](uint64_t offset, const std::string& what) {
+        is_doubtful_ = true;
+        request_.notice(fmt::format("{}, byte {}: {}{}", input.name(), offset, what,
+                                    options_.remove_source ? "; the file is not removed" : ""),
                         true);
       };
+      const auto ignore_garbage = [&](uint64_t offset, uint64_t count) {
+        doubt(offset, plural(count, "byte") + " behind the last member are ignored");
+      };
+      const auto note_missing_end = [&](uint64_t offset) {
+        doubt(offset, "the empty member that ends BGZF is missing, as if the file had been cut here");
+      };
       if (options_.mode != Mode::compress) {
-        return codec::decompress_gzip(
-            source, sink, executor_, *deflate_,
-            {.member_coder = blocks_.get(), .progress = progress, .limits = limits, .ignore_garbage = ignore_garbage});
+        return codec::decompress_gzip(source, sink, executor_, *deflate_,
+                                      {.member_coder = blocks_.get(),
+                                       .progress = progress,
+                                       .limits = limits,
+                                       .ignore_garbage = ignore_garbage,
+                                       .note_missing_end = note_missing_end});
       }
       return codec::compress_gzip(
           source, sink, executor_, *blocks_,
@@ -410,7 +419,7 @@ class Packer {
   FileFormat format_;
   std::optional<format::PtzCoding> codec_;
   scheduler::Ledger* memory_ = nullptr;
-  bool has_garbage_ = false;  // bytes behind the last member of a gzip file
+  bool is_doubtful_ = false;  // a gzip file that may not be whole
   double begin_ = 0;          // on the trace's clock
 };
 

@@ -18,6 +18,7 @@
 #include <unistd.h>
 
 #include "support/check.hpp"
+#include "support/file.hpp"
 
 namespace ptxkit::pack {
 namespace {
@@ -256,7 +257,7 @@ void OutputFile::take_over_attributes(const InputFile* input) {
   struct stat got{};
   const bool is_known = ::fstat(descriptor_, &got) == 0;
   const bool has_owner = is_known && got.st_uid == info.st_uid, has_group = is_known && got.st_gid == info.st_gid;
-  mode_t mode = info.st_mode & 07777;
+  mode_t mode = mode_of(input->descriptor(), info);
   if (!has_owner || !has_group) mode &= 01777;
   if (!has_group) {
     const mode_t common = (mode >> 3) & mode & 0007;

@@ -145,9 +145,12 @@ class Decompressor {
     if (!first) return tl::unexpected(first.error());
     if (first->empty()) {
       has_ended_ = true;
+      if (lacks_end_ && options_.note_missing_end) options_.note_missing_end(fields_.offset());
       return false;
     }
     if (first->size() >= 2 && format::load_little_endian<uint16_t>(*first) == format::kGzipMagic) return true;
+    if (first->size() == 1 && first->front() == (format::kGzipMagic & 0xFF))
+      return broken("truncated: expected a member, found 1 byte of it");
     has_ended_ = true;
     const uint64_t begin = fields_.offset();
     bool has_garbage = false;
@@ -194,6 +197,7 @@ class Decompressor {
     part.crc = format::load_little_endian<uint32_t>(trailer);
     fields_.skip(header.member_bytes);
     part.end_offset = fields_.offset();
+    lacks_end_ = raw_bytes != 0;
     ++member_index_;
     return true;
   }
@@ -241,7 +245,7 @@ class Decompressor {
     part.crc = format::load_little_endian<uint32_t>(*trailer);
     fields_.skip(format::kGzipTrailerBytes);
     part.end_offset = fields_.offset();
-    is_inflating_ = false;
+    is_inflating_ = lacks_end_ = false;
     member_bytes_ = 0;
     ++member_index_;
     return {};
@@ -326,6 +330,7 @@ class Decompressor {
   uint64_t member_index_ = 0, member_offset_ = 0;
   uint64_t member_bytes_ = 0;  // raw, of the member that is being inflated
   bool is_inflating_ = false, begins_member_ = false, has_ended_ = false;
+  bool lacks_end_ = false;  // the last member is one of BGZF with content
   // Used by the worker:
   uint32_t crc_ = 0;
   // Used by the writer:

@@ -23,6 +23,9 @@ struct GzipDecompressOptions {
   // Called for bytes behind the last member that are neither one nor zeros, with their place and number; without it
   // they are an error.
   std::function<void(uint64_t offset, uint64_t count)> ignore_garbage = {};
+  // Called at the end of a file whose last member is one of BGZF with content: BGZF ends in an empty member, so the
+  // file was probably cut behind a member, where gzip files may end.
+  std::function<void(uint64_t offset)> note_missing_end = {};
 };
 
 // Members are coded in parallel; the bytes depend on level, content and the kind of coder alone.

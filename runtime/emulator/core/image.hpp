@@ -355,7 +355,16 @@ inline constexpr uint64_t kRankOffsetMask = (uint64_t{1} << kRankShift) - 1;
 inline constexpr uint64_t kReservedSharedBytes = 1024;
 
 // Code addresses of functions: the result of `mov.u64 %rd, f` and the operand of an indirect call.
+// They lie apart as a device's do, so that an address that a kernel has changed leads to no other function, and 0 to
+// none.
 inline constexpr uint64_t kFunctionAddress = uint64_t{0x7b} << kWindowShift;
+inline constexpr uint64_t kFunctionStride = 128;
+constexpr uint64_t function_address(uint64_t function) { return kFunctionAddress + (function + 1) * kFunctionStride; }
+// The function at an address; a number that no module has where there is none.
+constexpr uint64_t function_at(uint64_t address) {
+  const uint64_t offset = address - kFunctionAddress;
+  return offset % kFunctionStride == 0 ? offset / kFunctionStride - 1 : ~uint64_t{0};
+}
 
 // In a module with 32-bit addresses the windows are the top 16 MiB each. Everything below is global memory, whose
 // 32-bit addresses are the low halves of the device's. Addresses are widened to 64 bits before use.

@@ -138,7 +138,7 @@ class Placer {
 
   // The address that an initialiser holds: in the variable's own space, or generic.
   uint64_t initial_address(const ptx::Initializer& from) {
-    if (from.kind == ptx::Initializer::Kind::function) return kFunctionAddress + from.id + from.value;
+    if (from.kind == ptx::Initializer::Kind::function) return function_address(from.id) + from.value;
     uint64_t address = layout_.offset[from.id] + from.value;
     if (from.generic && module_.variables[from.id].space == Space::constant)
       address += module_.address_size == 32 ? narrow_window(kConstWindow) : kConstWindow;

@@ -416,7 +416,7 @@ Ref Decoder::source_any(const Operand& operand, Type type, uint8_t& width) {
       return variable_address(operand.id, variable.space, operand.value, bytes);
     }
     case OperandKind::function:
-      return constant(kFunctionAddress + operand.id, bytes);
+      return constant(function_address(operand.id), bytes);
     default:
       refuse("an operand of a kind that is not expected here");
       return kZeroRef;

@@ -4,67 +4,93 @@
 #include "runtime/emulator/engine/builtins.hpp"
 
 #include <algorithm>
+#include <charconv>
 #include <cstdio>
+#include <optional>
+#include <string>
 
 #include <fmt/format.h>
+
+#include "runtime/emulator/instructions/memory/access.hpp"
 
 namespace ptxkit::emulator {
 
 namespace {
 
 constexpr size_t kMaxTextBytes = 4096;
+constexpr uint64_t kMaxFieldBytes = 4096;  // larger widths and precisions count as this
 
-// Reads bytes at a generic address of one lane. Returns false if there is no such memory.
+// Loads bytes at a generic address of one lane, as the lane's own load does. Returns false after a fault.
 bool read_bytes(Warp& warp, unsigned lane, Address address, void* out, size_t size_bytes) {
-  const Cta& cta = *warp.cta;
-  const Launch& launch = *cta.launch;
-  const auto inside = [&](uint64_t offset, uint64_t limit) { return offset < limit && size_bytes <= limit - offset; };
-  if (launch.image->module->address_size == 32) address = widen_address(static_cast<uint32_t>(address));
-  const uint64_t offset = address & kWindowMask;
-  const uint8_t* from = nullptr;
-  switch (address >> kWindowShift) {
-    case kSharedWindow >> kWindowShift:
-      if (inside(offset, cta.shared_bytes)) from = cta.shared + offset;
-      break;
-    case kLocalWindow >> kWindowShift:
-      if (inside(offset, warp.local_bytes)) from = warp.local.data() + lane * warp.local_bytes + offset;
-      break;
-    case kConstWindow >> kWindowShift:
-      if (inside(offset, launch.image->constant_bytes.size())) from = launch.image->constant_bytes.data() + offset;
-      break;
-    default:
-      if (inside(address - kGlobalBase, launch.memory->limit)) from = launch.memory->bytes + (address - kGlobalBase);
-  }
-  if (!from) return false;
-  std::memcpy(out, from, size_bytes);
+  const Launch& launch = *warp.cta->launch;
+  const Code load;  // generic, from no register
+  Places places;
+  places.address[lane] =
+      launch.image->module->address_size == 32 ? widen_address(static_cast<uint32_t>(address)) : address;
+  if (!launch.checked)
+    locate_at_unchecked(warp, load, 1u << lane, size_bytes, places);
+  else if (!locate_at_checked(warp, load, 1u << lane, size_bytes, 1, AccessKind::load, places))
+    return false;
+  std::memcpy(out, places.bytes[lane], size_bytes);
   return true;
 }
 
-std::string read_text(Warp& warp, unsigned lane, Address address) {
+// The text up to its NUL, at most kMaxTextBytes of it; nothing after a fault.
+std::optional<std::string> read_text(Warp& warp, unsigned lane, Address address) {
   std::string text;
-  for (char c = 0; text.size() < kMaxTextBytes && read_bytes(warp, lane, address + text.size(), &c, 1) && c;) text += c;
+  for (char c = 0; text.size() < kMaxTextBytes; text += c) {
+    if (!read_bytes(warp, lane, address + text.size(), &c, 1)) return std::nullopt;
+    if (c == 0) break;
+  }
   return text;
 }
 
-// The arguments of one vprintf call, in order.
+// The arguments of one vprintf call, in order. After a fault they are 0.
 struct ArgumentReader {
   Warp& warp;
   unsigned lane;
   Address at;
+  bool has_failed = false;
 
   template <class T>
   T next() {
     at = (at + sizeof(T) - 1) & ~Address{sizeof(T) - 1};
     T value{};
-    read_bytes(warp, lane, at, &value, sizeof value);
+    if (!has_failed) has_failed = !read_bytes(warp, lane, at, &value, sizeof value);
     at += sizeof value;
     return value;
   }
+  std::string next_text() {
+    const auto address = next<uint64_t>();
+    if (has_failed) return {};
+    auto text = read_text(warp, lane, address);
+    has_failed = !text;
+    return std::move(text).value_or("");
+  }
 };
 
-// Formats one argument with the host's printf; `specification` has been validated.
+// A conversion specification up to its conversion, with no number above kMaxFieldBytes: the host's printf would fill
+// fields of 2 GiB.
+std::string bounded(std::string_view specification) {
+  std::string out;
+  for (size_t at = 0; at < specification.size();) {
+    const size_t end = std::min(specification.find_first_not_of("0123456789", at), specification.size());
+    if (end == at) {
+      out += specification[at++];
+      continue;
+    }
+    if (specification[at] == '0') out += '0';  // a flag
+    uint64_t number = 0;
+    std::from_chars(specification.data() + at, specification.data() + end, number);
+    if (number != 0) out += std::to_string(std::min(number, kMaxFieldBytes));
+    at = end;
+  }
+  return out;
+}
+
+// Formats one argument with the host's printf; `specification` has been validated and is bounded.
 std::string convert(ArgumentReader& arguments, const std::string& specification, char conversion, bool wide) {
-  char text[512];
+  char text[kMaxFieldBytes + 512];  // the largest double has 309 digits before the point
   auto print = [&](const std::string& how, auto value) {
     const int length = std::snprintf(text, sizeof text, how.c_str(), value);
     return std::string(text, static_cast<size_t>(std::clamp(length, 0, static_cast<int>(sizeof text) - 1)));
@@ -86,13 +112,15 @@ std::string convert(ArgumentReader& arguments, const std::string& specification,
     case 'p':
       return fmt::format("{:#x}", arguments.next<uint64_t>());
     case 's':
-      return print(specification + "s", read_text(arguments.warp, arguments.lane, arguments.next<uint64_t>()).c_str());
+      return print(specification + "s", arguments.next_text().c_str());
     default:
       return print(specification + conversion, arguments.next<double>());
   }
 }
 
-std::string formatted(Warp& warp, unsigned lane, const std::string& format, Address buffer, uint32_t& argument_count) {
+// Nothing after a fault.
+std::optional<std::string> formatted(Warp& warp, unsigned lane, const std::string& format, Address buffer,
+                                     uint32_t& argument_count) {
   ArgumentReader arguments{warp, lane, buffer};
   std::string out;
   for (size_t at = 0; at < format.size(); ++at) {
@@ -112,7 +140,8 @@ std::string formatted(Warp& warp, unsigned lane, const std::string& format, Addr
     if (conversion == '%')
       out += '%';
     else if (conversion && std::string_view("diuxXocpsfFeEgGaA").find(conversion) != std::string_view::npos) {
-      out += convert(arguments, specification, conversion, wide);
+      out += convert(arguments, bounded(specification), conversion, wide);
+      if (arguments.has_failed) return std::nullopt;
       ++argument_count;
     } else
       out += format.substr(at, end + 1 - at);
@@ -154,6 +183,7 @@ void release(Warp& warp, unsigned lane, Address address) {
 }  // namespace
 
 void PrintFifo::put(std::string text, uint64_t limit_bytes) {
+  if (text.empty()) return;  // the limit does not count it
   size_bytes += text.size();
   calls.push_back(std::move(text));
   for (; size_bytes > limit_bytes; calls.pop_front()) {
@@ -186,15 +216,21 @@ uint64_t run_builtin(Warp& warp, Builtin builtin, unsigned lane, std::span<const
     return 0;
   }
   if (builtin == Builtin::vprintf) {
+    const auto format = read_text(warp, lane, argument(0));
+    if (!format) return 0;
     uint32_t argument_count = 0;  // the result of CUDA's printf
-    std::string text = formatted(warp, lane, read_text(warp, lane, argument(0)), argument(1), argument_count);
+    auto text = formatted(warp, lane, *format, argument(1), argument_count);
+    if (!text) return 0;
     std::lock_guard lock(launch.mutex);
-    launch.printed.put(std::move(text), launch.options.print_fifo_bytes);
+    launch.printed.put(std::move(*text), launch.options.print_fifo_bytes);
     return argument_count;
   }
+  const auto message = read_text(warp, lane, argument(0));
+  const auto function = message ? read_text(warp, lane, argument(3)) : std::nullopt;
+  const auto file = function ? read_text(warp, lane, argument(1)) : std::nullopt;
+  if (!file) return 0;
   report(warp, {.kind = FaultKind::trap,
-                .message = fmt::format("assertion '{}' failed in {}, {}:{}", read_text(warp, lane, argument(0)),
-                                       read_text(warp, lane, argument(3)), read_text(warp, lane, argument(1)),
+                .message = fmt::format("assertion '{}' failed in {}, {}:{}", *message, *function, *file,
                                        static_cast<uint32_t>(argument(2))),
                 .lane = lane});
   return 0;

@@ -5,6 +5,7 @@
 #include "runtime/emulator/engine/engine.hpp"
 
 #include <algorithm>
+#include <span>
 
 #include <fmt/format.h>
 
@@ -126,6 +127,17 @@ void exit_lanes(Warp& warp, size_t index, uint32_t lanes, uint32_t pc) {
   remove_lanes(warp, index, lanes);
 }
 
+// Whether each of `to` gets all of its bytes from `from`. Registers are extended.
+bool fills(const std::vector<CallValue>& from, const std::vector<CallValue>& to) {
+  return from.size() >= to.size() &&
+         std::ranges::equal(to, std::span(from).first(to.size()), [](const auto& a, const auto& b) {
+           return a.in_register || b.in_register || b.size_bytes >= a.size_bytes;
+         });
+}
+bool fits(const CallSite& call, const FunctionImage& function) {
+  return fills(call.arguments, function.parameters) && fills(function.results, call.results);
+}
+
 void refresh_clock(Warp& warp) {
   const uint64_t steps = warp.cta->statistics.warp_instructions + warp.turn_steps;
   auto fill32 = [&](SpecialSlot slot, uint64_t value) {
@@ -243,10 +255,17 @@ Next control(Warp& warp, size_t& index, const Code& code, uint32_t exec) {
         uint64_t target = value(lane);
         uint32_t group = 0;
         for_lanes(rest, [&](unsigned i) { group |= uint32_t{value(i) == target} << i; });
-        uint64_t callee = target - kFunctionAddress;
+        const uint64_t callee = function_at(target);
         if (callee >= image.functions.size() || !image.functions[callee].has_body) {
           report(warp, {.kind = FaultKind::bad_branch_index,
                         .message = fmt::format("{:#x} is not the address of a function", target),
+                        .lane = lane});
+          return Next::stop;
+        }
+        if (!fits(call, image.functions[callee])) {
+          report(warp, {.kind = FaultKind::bad_branch_index,
+                        .message = fmt::format("'{}' is called through a prototype that is not its own",
+                                               image.functions[callee].name),
                         .lane = lane});
           return Next::stop;
         }
@@ -261,7 +280,7 @@ Next control(Warp& warp, size_t& index, const Code& code, uint32_t exec) {
       Frame& frame = *warp.frame;
       ++cta.stores;
       for_lanes(exec, [&](unsigned lane) {
-        if (is_interrupted(*cta.launch)) return;
+        if (cta.stopped || is_interrupted(*cta.launch)) return;
         uint64_t values[8] = {};
         const size_t count = std::min<size_t>(call.arguments.size(), 8);
         for (size_t i = 0; i < count; ++i) {

@@ -11,6 +11,7 @@
 
 #include <gmock/gmock.h>
 #include <sys/stat.h>
+#include <sys/xattr.h>
 
 #include "fkr_tests/cases/corpus.hpp"
 #include "fkr_tests/unit/runtime/c_api/c_api.hpp"
@@ -409,6 +410,42 @@ TEST_F(Files, OutputsAreNotMoreReadableThanInputs) {
   ASSERT_EQ(::chmod(path("raw").c_str(), 0644), 0);
   ASSERT_OK(ptxkit_compress_file(context_, nullptr, path("raw").c_str(), path("new").c_str(), nullptr));
   EXPECT_EQ(mode_of(path("new")), 0600u);
+}
+
+TEST_F(Files, TheOutputIsNotTheInput) {
+  write(path("raw"), words(1000));
+  std::filesystem::create_hard_link(path("raw"), path("linked"));
+  std::filesystem::create_symlink(path("raw"), path("link"));
+  const auto before = read(path("raw"));
+  for (const char* name : {"raw", "./raw", "linked", "link"}) {
+    EXPECT_EQ(ptxkit_compress_file(context_, nullptr, path("raw").c_str(), path(name).c_str(), nullptr),
+              PTXKIT_INVALID_VALUE)
+        << name;
+    EXPECT_EQ(read(path("raw")), before);
+  }
+  EXPECT_EQ(ptxkit_compress_file(context_, nullptr, path("raw").c_str(), "", nullptr), PTXKIT_IO);
+}
+
+TEST_F(Files, TheGroupGetsWhatAnAccessControlListGivesIt) {
+  // linux/posix_acl_xattr.h, as version and entries: user::rw-, user:1:rw-, group::r--, mask::rw-, other::---.
+  const uint16_t list[] = {2, 0,      0x01,   6,    0xffff, 0xffff, 0x02,   6,    1, 0,      0x04,
+                           4, 0xffff, 0xffff, 0x10, 6,      0xffff, 0xffff, 0x20, 0, 0xffff, 0xffff};
+  const auto mode_of = [](const std::string& file) {
+    struct stat info{};
+    EXPECT_EQ(::stat(file.c_str(), &info), 0);
+    return info.st_mode & 07777;
+  };
+  write(path("raw"), words(1000));
+  if (::setxattr(path("raw").c_str(), "system.posix_acl_access", list, sizeof list, 0) != 0)
+    GTEST_SKIP() << "no access control lists here: " << std::strerror(errno);
+  ASSERT_EQ(mode_of(path("raw")), 0660u);
+  const mode_t mask = ::umask(0);
+  ASSERT_OK(ptxkit_compress_file(context_, nullptr, path("raw").c_str(), path("new").c_str(), nullptr));
+  EXPECT_EQ(mode_of(path("new")), 0640u);
+  // A file that is replaced gets the rights that its group had.
+  ASSERT_OK(ptxkit_decompress_file(context_, nullptr, path("new").c_str(), path("raw").c_str(), nullptr));
+  EXPECT_EQ(mode_of(path("raw")), 0640u);
+  ::umask(mask);
 }
 
 }  // namespace

@@ -14,6 +14,7 @@ namespace ptxkit::emulator {
 namespace {
 
 using ::testing::Each;
+using ::testing::HasSubstr;
 
 void expect_clean(const Ran& ran) { ASSERT_TRUE(ran.outcome.ok()) << render(ran.outcome, "test.ptx"); }
 
@@ -539,6 +540,92 @@ TEST(Control, PrintfAndAssertions) {
                           {}, 1);
   ASSERT_EQ(failed.outcome.faults.size(), 1u);
   EXPECT_EQ(failed.outcome.faults[0].message, "assertion 'abc' failed in abc, abc:77");
+}
+
+// vprintf and __assertfail load texts and arguments as the kernel's own loads do.
+TEST(Control, PrintfReadsOnlyTheMemoryOfItsLaunch) {
+  const std::string before = R"(
+.extern .func (.param .b32 result) vprintf(.param .b64 format, .param .b64 values);
+.extern .func __assertfail(.param .b64 message, .param .b64 file, .param .b32 line, .param .b64 function, .param .b64 size);
+.global .align 8 .b8 number[3] = {37, 100, 0};
+.global .align 8 .b8 word[3] = {37, 115, 0};
+.global .align 8 .b8 open[2] = {97, 98};
+.global .align 8 .u64 nowhere = 0xffffffffffffff;
+)";
+  const auto fault_of = [&](const std::string& format, const std::string& values, uint32_t checks) {
+    const Ran ran = run_kernel(entry_text(fmt::format(R"(
+  .param .b64 format;
+  .param .b64 list;
+  .param .b32 result;
+  mov.u64 %rd4, {};
+  st.param.b64 [format], %rd4;
+  mov.u64 %rd5, {};
+  st.param.b64 [list], %rd5;
+  call (result), vprintf, (format, list);
+)",
+                                                      format, values),
+                                          before),
+                               {}, 1, {}, {.checks = checks});
+    EXPECT_TRUE(ran.outcome.output.empty() || ran.outcome.faults.empty());
+    return ran.outcome.faults.empty() ? std::string() : ran.outcome.faults[0].message;
+  };
+  EXPECT_EQ(fault_of("number", "nowhere", kCheckStandard), "");
+  EXPECT_EQ(fault_of("0", "nowhere", kCheckStandard), "1-byte load at 0x0 goes through a null pointer");
+  EXPECT_EQ(fault_of("number", "0", kCheckStandard), "4-byte load at 0x0 goes through a null pointer");
+  EXPECT_EQ(fault_of("word", "nowhere", kCheckStandard), "1-byte load at 0xffffffffffffff is outside of every object");
+  EXPECT_THAT(fault_of("open", "nowhere", kCheckStandard), HasSubstr("is outside of every object"));
+  EXPECT_EQ(fault_of("0", "0", kCheckNone), "");  // as other loads without checks
+
+  const Ran failed = run_kernel(entry_text(R"(
+  .param .b64 a;
+  .param .b64 b;
+  .param .b32 c;
+  .param .b64 d;
+  .param .b64 e;
+  mov.u64 %rd6, number;
+  st.param.b64 [a], %rd6;
+  st.param.b64 [b], 16;
+  st.param.b32 [c], 77;
+  st.param.b64 [d], %rd6;
+  st.param.b64 [e], 1;
+  call __assertfail, (a, b, c, d, e);
+)",
+                                           before),
+                                {}, 1);
+  ASSERT_EQ(failed.outcome.faults.size(), 1u);
+  EXPECT_EQ(failed.outcome.faults[0].message, "1-byte load at 0x10 goes through a null pointer");
+}
+
+// Only the address of a function calls it, and only by its own prototype.
+TEST(Control, AChangedAddressOfAFunctionCallsNone) {
+  const auto fault_of = [](const std::string& function, int addend) {
+    const Ran ran = run_kernel(entry_text(fmt::format(R"(
+  .param .b32 q;
+  .param .b32 p;
+  mov.u64 %rd4, {};
+  add.u64 %rd4, %rd4, {};
+shape: .callprototype (.param .b32 _) _ (.param .b32 _);
+  st.param.b32 [p], 5;
+  call (q), %rd4, (p), shape;
+  ld.param.b32 %r2, [q];
+  st.global.u32 [%rd2], %r2;
+)",
+                                                      function, addend),
+                                          R"(
+.func (.param .b32 r) same(.param .b32 x) { st.param.b32 [r], 1; ret; }
+.func (.param .b32 r) more(.param .b32 x, .param .b32 y) { st.param.b32 [r], 1; ret; }
+.func none(.param .b32 x) { ret; }
+.func (.param .b32 r) large(.param .align 16 .b8 x[256]) { st.param.b32 [r], 1; ret; }
+)"),
+                               {}, 1);
+    return ran.outcome.faults.empty() ? std::string() : ran.outcome.faults[0].message;
+  };
+  EXPECT_EQ(fault_of("same", 0), "");
+  for (const int addend : {1, -1, 8, 16})
+    EXPECT_THAT(fault_of("same", addend), HasSubstr("is not the address of a function"));
+  EXPECT_THAT(fault_of("0", 0), HasSubstr("is not the address of a function"));
+  for (const std::string name : {"more", "none", "large"})
+    EXPECT_EQ(fault_of(name, 0), "'" + name + "' is called through a prototype that is not its own");
 }
 
 // The warps of one block record which one came last. A schedule tries several orders, and the same ones when it is

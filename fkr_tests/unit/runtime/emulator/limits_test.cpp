@@ -14,6 +14,7 @@
 #include <unistd.h>
 
 #include "fkr_tests/unit/runtime/emulator/kernel.hpp"
+#include "runtime/emulator/core/state.hpp"
 #include "runtime/emulator/emulator.hpp"
 
 namespace ptxkit::emulator {
@@ -113,6 +114,42 @@ TEST(Limits, PrintfKeepsTheNewest) {
   const Outcome many = print(200'000, 1u << 20);
   EXPECT_LE(many.output.size(), 1u << 20);
   EXPECT_THAT(many.output, HasSubstr("line199999\n"));
+}
+
+// A call that prints nothing takes no room of the buffer, and none of the host's memory.
+TEST(Limits, EmptyTextsAreNotKept) {
+  PrintFifo printed;
+  for (int i = 0; i < 1000; ++i) printed.put("", 1u << 20);
+  EXPECT_TRUE(printed.calls.empty());
+  printed.put("text", 1u << 20);
+  EXPECT_EQ(printed.calls.size(), 1u);
+}
+
+// A width of a few digits makes gigabytes on the host.
+TEST(Limits, FieldsOfPrintfAreBounded) {
+  const auto print = [](const std::string& format) {
+    std::string bytes;
+    for (const char c : format) bytes += std::to_string(static_cast<int>(c)) + ", ";
+    const std::string before = fmt::format(
+        ".extern .func (.param .b32 r) vprintf(.param .b64 f, .param .b64 a);\n"
+        ".global .align 1 .b8 text[{}] = {{{}0}};\n.global .align 8 .u64 value = 7;\n",
+        format.size() + 1, bytes);
+    const std::string body =
+        "  .param .b64 format;\n  .param .b64 arguments;\n  .param .b32 result;\n  mov.u64 %rd4, text;\n"
+        "  mov.u64 %rd5, value;\n  st.param.b64 [format], %rd4;\n  st.param.b64 [arguments], %rd5;\n"
+        "  call (result), vprintf, (format, arguments);\n";
+    const Ran ran = run_kernel(entry_text(body, before), {.block = {1}}, 1);
+    EXPECT_TRUE(ran.outcome.ok()) << render(ran.outcome, "test.ptx");
+    return ran.outcome.output;
+  };
+  EXPECT_EQ(print("%08d"), "00000007");
+  EXPECT_EQ(print("%-3d|"), "7  |");
+  EXPECT_EQ(print("%.3d|%+d"), "007|+0");
+  EXPECT_EQ(print("%4096d"), std::string(4095, ' ') + "7");
+  EXPECT_EQ(print("%2147483647d"), std::string(4095, ' ') + "7");
+  EXPECT_EQ(print("%099999999d"), std::string(4095, '0') + "7");
+  EXPECT_EQ(print("%.99999999d"), std::string(4095, '0') + "7");
+  EXPECT_EQ(print("%.99999999f").size(), 2u + 4096u);
 }
 
 // Every loop below would run for hours; each is stopped from outside, at any kind of instruction.

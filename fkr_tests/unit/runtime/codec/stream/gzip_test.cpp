@@ -169,6 +169,26 @@ TEST(Gzip, BytesBehindTheLastMemberAreAnErrorUnlessIgnored) {
   EXPECT_TRUE(sink.bytes() == raw);
 }
 
+TEST(Gzip, AMissingEndOfBgzfIsNoted) {
+  const ByteVector raw = testing::matchable_bytes(100'000, 6), whole = *packed(raw, {.level = 1});
+  const auto noted = [](const ByteVector& file) {
+    Executor executor;
+    DeflateCoder coder(executor);
+    format::MemorySource source(file, "file");
+    format::MemorySink sink;
+    uint64_t at = 0;
+    EXPECT_TRUE(
+        decompress_gzip(source, sink, executor, coder, {.note_missing_end = [&](uint64_t offset) { at = offset; }}));
+    return at;
+  };
+  const ByteVector cut(whole.begin(), whole.end() - 28);
+  EXPECT_EQ(noted(whole), 0u);
+  EXPECT_EQ(noted(cut), cut.size());
+  EXPECT_EQ(noted(joined({cut, packed_by_zlib(raw, 6)})), 0u);
+  EXPECT_EQ(noted(joined({packed_by_zlib(raw, 6), cut})), packed_by_zlib(raw, 6).size() + cut.size());
+  EXPECT_THAT(unpacked(joined({cut, ByteVector{0x1f}})).error().message(), HasSubstr("found 1 byte of it"));
+}
+
 TEST(Gzip, AnErrorNamesTheMember) {
   const ByteVector raw = testing::matchable_bytes(1'000'000, 6), whole = *packed(raw, {.level = 1});
   size_t begin = 0;
