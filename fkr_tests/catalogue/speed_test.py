@@ -35,7 +35,7 @@ def lines_and_mib(lines):
 
 
 # A line costs about 110 bytes once its file is done, and 300 if the statements are kept.
-(few, few_mib), (many, many_mib) = lines_and_mib(60_000), lines_and_mib(180_000)
+(few, few_mib), (many, many_mib) = lines_and_mib(30_000), lines_and_mib(90_000)
 assert (many_mib - few_mib) * 2**20 < 200 * (many - few), (few_mib, many_mib)
 
 with tempfile.TemporaryDirectory() as scratch:

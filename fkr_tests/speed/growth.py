@@ -1,18 +1,16 @@
 #!/usr/bin/env python3
-"""Processor instructions, counted by valgrind's callgrind, that a whole analysis spends on kernels that are long in one
+"""Processor instructions, counted by valgrind, that a whole analysis spends on kernels that are long in one
 respect, compared with a kernel a quarter as long: they may grow as n log n, not as n * n.
 
 usage: growth.py PTX_DEBUG"""
 import pathlib
-import re
-import shutil
-import subprocess
 import sys
 import tempfile
 
+from counting import instructions, require_valgrind
+
 SHORT, TIMES = 4000, 4  # lines of a body; how many times as many the long one has
 LIMIT = 1.25 * TIMES
-SKIPPED = 77
 HEAD = ".version 8.0\n.target sm_90\n.address_size 64\n"
 ENTRY = """.visible .entry k(.param .u64 p)
 {
@@ -68,26 +66,19 @@ SHAPES = [branches_with_one_table, values_that_move_in_a_loop, atomics_and_reads
 VERDICTS = (0, 1, 2, 3)  # exit codes of a run that came to its end
 
 
-def instructions(program, text, folder):
+def of_analysis(program, text, folder):
     path = pathlib.Path(folder, "k.ptx")
     path.write_text(text)
-    run = subprocess.run(["valgrind", "--tool=callgrind", "--callgrind-out-file=/dev/null", program, "analyze",
-                          "--no-config", "--falsify", str(path)], capture_output=True, text=True)
-    found = re.search(r"Collected : (\d+)", run.stderr)
-    if run.returncode not in VERDICTS or not found:
-        sys.exit(f"callgrind counted nothing:\n{run.stdout[:2000]}{run.stderr}")
-    return int(found[1])
+    return instructions([program, "analyze", "--no-config", "--falsify", path], VERDICTS)
 
 
 def main():
-    if not shutil.which("valgrind"):
-        print("NOT RUN: valgrind is not installed (Debian package valgrind)")
-        return SKIPPED
+    require_valgrind()
     program, failed = sys.argv[1], False
     with tempfile.TemporaryDirectory(prefix="ptxkit-") as folder:
-        start = instructions(program, kernel([]), folder)
+        start = of_analysis(program, kernel([]), folder)
         for shape in SHAPES:
-            short, long = (instructions(program, shape(n), folder) - start for n in (SHORT, TIMES * SHORT))
+            short, long = (of_analysis(program, shape(n), folder) - start for n in (SHORT, TIMES * SHORT))
             failed |= long > LIMIT * short
             print(f"{shape.__name__}: {short} instructions, {long / short:.1f} times as many for {TIMES} times the length"
                   f"{f', at most {LIMIT} expected' if long > LIMIT * short else ''}")
