@@ -230,6 +230,7 @@ class Var : public Operands<T, R> {
       : trace_(&trace_of(kernel)),
         slot_(trace_->declare(kScalarOf<T>, materialise(*trace_, kScalarOf<T>, initial), initial.where)) {}
   Var(const Var&) = delete;  // pass by reference; copy the value with *var
+  // NOLINTNEXTLINE(bugprone-unhandled-self-assignment): stores its own value
   Var& operator=(const Var& other) { return *this = AssignedValue<T, R>(*other); }
 
   // *var is the variable's value at this point. A friend, so that the conversion to Now can record the line.

@@ -38,7 +38,7 @@ constexpr std::array<u32, kZstdKinds> kOfStates{1, 2, 0}, kOfExtraBits{0, 2, 1},
 constexpr u32 predefined_word(u32 kind, u32 lane) {
   u32 word = 0;
   for (u32 j = 0; j < kLaneSymbols && lane * kLaneSymbols + j < kZstdMaxSymbols; ++j) {
-    const int frequency = kZstdPredefined[kind][lane * kLaneSymbols + j];
+    const int8_t frequency = kZstdPredefined[kind][lane * kLaneSymbols + j];
     word |= static_cast<u32>(frequency < 0 ? -frequency : frequency) << 4 * j;
   }
   return word;

@@ -54,7 +54,7 @@ std::optional<size_t> write_short_block(const CompressItem& piece, MutableBytes 
 // One LZ4 block from the pieces of `raw`.
 std::optional<size_t> write_block(Bytes raw, std::span<const CompressItem> pieces, MutableBytes output) {
   if (pieces.size() == 1) {
-    if (const auto length = write_short_block(pieces[0], output)) return *length;
+    if (const auto length = write_short_block(pieces[0], output)) return length;
   } else {
     std::vector<codec::ChunkEncoding> chunks;
     chunks.reserve(pieces.size());

@@ -236,7 +236,7 @@ class Buffers {
 
   Result<emulator::Address> add(const ptxkit_argument& argument, const std::string& name) {
     addresses_.reserve(addresses_.size() + 1);  // first: what is allocated is released
-    const auto address = device_.allocate(argument.bytes, name, argument.alignment != 0 ? argument.alignment : 256);
+    auto address = device_.allocate(argument.bytes, name, argument.alignment != 0 ? argument.alignment : 256);
     if (!address) return address;
     addresses_.push_back(*address);
     if (is_read(argument))

@@ -43,7 +43,8 @@ ptxkit_status call(const char* function, Work&& work) noexcept {
   }
 }
 
-inline Answer<> require(const void* pointer, const char* name) {
+template <class T>
+Answer<> require(T* pointer, const char* name) {
   if (pointer != nullptr) return {};
   return refuse(PTXKIT_INVALID_VALUE, std::string(name) + " is null");
 }

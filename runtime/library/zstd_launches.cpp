@@ -76,10 +76,10 @@ struct ZstdEncodeTemp {
   static uint64_t bytes(uint64_t blocks) { return ZstdEncodeTemp(0, blocks).parts.end; }
 
   TempParts parts;
-  DeviceAddress matches, sequences, literals, literal_sections, sequence_sections;
-  DeviceAddress block_addresses, literal_offsets, list_offsets, section_offsets;
-  DeviceAddress block_bytes, match_counts, literal_counts, sequence_bytes, literal_section_bytes,
-      sequence_section_bytes, section_capacities, section_statuses, places;
+  DeviceAddress matches = 0, sequences = 0, literals = 0, literal_sections = 0, sequence_sections = 0;
+  DeviceAddress block_addresses = 0, literal_offsets = 0, list_offsets = 0, section_offsets = 0;
+  DeviceAddress block_bytes = 0, match_counts = 0, literal_counts = 0, sequence_bytes = 0, literal_section_bytes = 0,
+                sequence_section_bytes = 0, section_capacities = 0, section_statuses = 0, places = 0;
 };
 
 uint64_t encoded_blocks_per_item(uint64_t max_input_bytes) {

@@ -117,7 +117,7 @@ Result<std::string> pipeline_table(format::PtzCodec codec, const KernelTexts& te
   }
   directions.emplace_back("decode", [&]() -> Plan { return pipeline->decoding_plan(block_count, block_bytes); });
   for (const auto& [name, make_plan] : directions) {
-    const auto table = make_plan().and_then([&](const auto& plan) { return direction_table(name, plan, costs); });
+    auto table = make_plan().and_then([&](const auto& plan) { return direction_table(name, plan, costs); });
     if (!missing.empty()) {
       return fail(fmt::format("no text of {}, which {} launches", missing, row.name), "",
                   "name the texts of all its kernels, such as build/ptx/*.sm_80.ptx");

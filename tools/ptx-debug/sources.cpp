@@ -5,6 +5,8 @@
 #include <filesystem>
 #include <utility>
 
+#include <fmt/format.h>
+
 #include "support/regular_file.hpp"
 #include "tools/ptx-debug/inputs.hpp"
 
@@ -75,7 +77,7 @@ SourceFiles::SharedSource SourceFiles::look_up(const std::string& folder, const 
   if (auto here = read(file, folder)) return here;
   for (const std::string& root : roots_) {
     if (root.empty()) continue;
-    if (auto below = read(root + "/" + file, folder)) return below;
+    if (auto below = read(fmt::format("{}/{}", root, file), folder)) return below;
   }
   return nullptr;
 }

@@ -43,7 +43,7 @@ int serve(const Arguments& arguments) {
   std::shared_ptr<const prove::Solver> solver;
   if (!arguments.no_prove) solver = prove::Solver::open().value_or(nullptr);
   if (const auto code = begin_sandbox(arguments.sandbox, {})) return *code;
-  const rules::EvidenceSet evidence = rules::shipped_evidence();
+  const rules::EvidenceSet& evidence = rules::shipped_evidence();
   report::AnalysisOptions options;
   options.wanted = *wanted;
   options.rules.evidence = &evidence;

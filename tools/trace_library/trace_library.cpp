@@ -95,9 +95,11 @@ void save_image(const char* call, const void* image) {
 void save_file(const char* call, const char* path) {
   std::FILE* const file = path != nullptr ? std::fopen(path, "rb") : nullptr;
   if (file == nullptr) return;  // the driver reports the error
-  std::fseek(file, 0, SEEK_END);
-  const long size = std::ftell(file);
-  std::rewind(file);
+  const long size = std::fseek(file, 0, SEEK_END) == 0 ? std::ftell(file) : -1;
+  if (size < 0 || std::fseek(file, 0, SEEK_SET) != 0) {
+    std::fclose(file);
+    return;
+  }
   char* const bytes = static_cast<char*>(std::malloc(size > 0 ? static_cast<size_t>(size) : 1));
   if (bytes != nullptr && size > 0 &&
       std::fread(bytes, 1, static_cast<size_t>(size), file) == static_cast<size_t>(size))

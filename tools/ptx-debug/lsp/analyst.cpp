@@ -49,9 +49,9 @@ void Analyst::drop(const std::string& uri) {
 }
 
 std::vector<Analyzed> Analyst::take() {
-  const std::lock_guard lock(mutex_);
   char bytes[64];
   while (::read(pipe_[0], bytes, sizeof bytes) > 0) continue;
+  const std::lock_guard lock(mutex_);
   return std::exchange(finished_, {});
 }
 

@@ -51,7 +51,7 @@ std::string fact_text(const flow::Domain& domain, const flow::Fact& fact, unsign
     text += (text.empty() ? "" : ", ") + residue;
   }
   if (!has_base) return text;
-  const std::string base = domain.describe(fact.base);
+  std::string base = domain.describe(fact.base);
   if (has_range && high == 0) return base;
   return text.empty() ? base + " and an unknown offset" : fmt::format("{} + {}", base, text);
 }
