@@ -26,6 +26,8 @@ namespace {
 
 constexpr uint32_t kWholeFunctionLines = 3000;  // of a longer one only the code around findings is shown
 constexpr uint32_t kPtxContextLines = 20, kExcerptContextLines = 5, kSourceContextLines = 3;
+constexpr size_t kMostLineBytes = 2000,
+                 kLineBytesBefore = 100;  // shown of a long line, and of these before its function
 
 std::vector<std::string_view> lines_of(std::string_view text) {
   std::vector<std::string_view> lines;
@@ -152,17 +154,25 @@ class Code {
         continue;
       }
       if (hidden) out += gap(std::exchange(hidden, 0));
-      out += ptx_row(line);
+      out += ptx_row(function, line);
     }
     if (hidden) out += gap(hidden);
     return out;
+  }
+
+  // A line of usual length; of a longer one, which may hold thousands of kernels, the bytes around `at`.
+  static std::string excerpt(std::string_view line, size_t at) {
+    if (line.size() <= kMostLineBytes) return std::string(line);
+    const size_t begin = at - std::min(at, kLineBytesBefore);
+    const std::string_view shown = line.substr(begin, kMostLineBytes);
+    return fmt::format("{}{}{}", begin == 0 ? "" : "… ", shown, begin + shown.size() == line.size() ? "" : " …");
   }
 
   static std::string mark_html(const Mark& mark) {
     return fmt::format(" class=\"{}\" title=\"{}\"", text(mark.severity), for_html(mark.title));
   }
 
-  std::string ptx_row(uint32_t line) const {
+  std::string ptx_row(const ptx::Function& function, uint32_t line) const {
     std::string attributes = fmt::format("id=\"{}\"", ptx_line_id(at_, line));
     std::string number = std::to_string(line);
     if (const auto source = source_of_.find(line); source != source_of_.end()) {
@@ -175,7 +185,9 @@ class Code {
     } else if (steps_.contains(line)) {
       attributes += " class=\"step\"";
     }
-    return fmt::format("<tr {}><td>{}<td>{}\n", attributes, number, for_html(module_.line(line)));
+    const ptx::Position begin = module_.position(function.at);
+    const std::string text = excerpt(module_.line(line), line == begin.line ? begin.column - 1 : 0);
+    return fmt::format("<tr {}><td>{}<td>{}\n", attributes, number, for_html(text));
   }
 
   std::string source_line_id(size_t file, uint32_t line) const { return fmt::format("{}-s{}-{}", at_.id, file, line); }
@@ -195,7 +207,8 @@ class Code {
       std::string link =
           file.lines.contains(number) ? fmt::format(" data-source=\"{}:{}\"", index, number) : std::string();
       if (const auto mark = file.marks.find(number); mark != file.marks.end()) link += mark_html(mark->second);
-      out += fmt::format("<tr id=\"{}\"{}><td>{}<td>{}\n", source_line_id(index, number), link, number, for_html(line));
+      out += fmt::format("<tr id=\"{}\"{}><td>{}<td>{}\n", source_line_id(index, number), link, number,
+                         for_html(excerpt(line, 0)));
     }
     if (hidden) out += gap(hidden);
     return out + "</table>\n";

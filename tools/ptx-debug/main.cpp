@@ -10,6 +10,7 @@
 
 #include <CLI/CLI.hpp>
 #include <fmt/format.h>
+#include <signal.h>
 
 #include "analyzer/analyze/analysis.hpp"
 #include "analyzer/analyze/identity.hpp"
@@ -171,6 +172,8 @@ int run(int argc, char** argv) {
 }  // namespace ptxkit::tools
 
 int main(int argc, char** argv) {
+  // A file beyond `ulimit -f` is an error of write(). Programs that are started do not inherit a handler.
+  ::signal(SIGXFSZ, [](int) {});
   constexpr auto kFailed = ptxkit::rules::Status::unreadable;
   return ptxkit::run_program("ptx-debug", ptxkit::rules::exit_code(kFailed), ptxkit::tools::run, argc, argv);
 }

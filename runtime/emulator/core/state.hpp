@@ -290,6 +290,7 @@ struct Launch {
   std::atomic<uint64_t> next_cluster = 0;  // first cluster that has neither begun nor been cancelled
   std::atomic<bool> stop = false;
   std::atomic<uint64_t> steps = 0;
+  std::atomic<uint64_t> weight = 0;  // steps beyond one of instructions that take longer (core/limits.hpp)
   HangSearch hang;
   std::mutex hang_mutex;
   std::mutex mutex;                                  // guards the members below

@@ -10,6 +10,7 @@
 #include <fmt/format.h>
 
 #include "runtime/emulator/core/frames.hpp"
+#include "runtime/emulator/core/limits.hpp"
 #include "runtime/emulator/engine/builtins.hpp"
 #include "runtime/emulator/engine/collectives.hpp"
 #include "runtime/emulator/engine/waiting.hpp"
@@ -579,19 +580,6 @@ bool time_out_waits(Cta& cta) {
   return true;
 }
 
-// Whether the launch must stop at this warp, which the fault then names.
-bool must_stop(Launch& launch, Warp& warp) {
-  const uint64_t total = launch.steps.load(std::memory_order_relaxed);
-  const bool out_of_steps = launch.options.max_steps && total >= launch.options.max_steps;
-  if (!out_of_steps && !is_interrupted(launch)) return is_idle(launch, warp);
-  if (!launch.stop.exchange(true) && !warp.fragments.empty())
-    report(warp, {.kind = out_of_steps ? FaultKind::out_of_steps : FaultKind::interrupted,
-                  .message = fmt::format("the launch has not ended after {} warp instructions",
-                                         out_of_steps ? launch.options.max_steps : total),
-                  .lane = static_cast<unsigned>(std::countr_zero(warp.fragments.front().mask))});
-  return true;
-}
-
 Progress run(Cta& cta, uint64_t budget) {
   Launch& launch = *cta.launch;
   const bool random = launch.options.schedule_seed != 0;
@@ -608,7 +596,7 @@ Progress run(Cta& cta, uint64_t budget) {
       if (!warp.live) continue;
       alive = true;
       if (warp.polls) wake(warp, false);
-      if (must_stop(launch, warp)) return Progress::done;
+      if (stop_at_limit(warp) || is_idle(launch, warp)) return Progress::done;
       uint64_t slice = random ? 1 + cta.random() % 512 : kWarpSlice;
       if (adversarial && cta.random() % 4) slice = kFragmentSlice;
       const uint32_t live = warp.live;

@@ -324,9 +324,14 @@ class Codec:
         checked = [whole_number(size, "sizes") for size in given]
         if any(size < 0 for size in checked):
             raise _errors.InvalidValueError(f"sizes: {min(checked)} is negative", _errors.INVALID_VALUE)
+        if any(size > _MOST_BYTES for size in checked):
+            raise _errors.InvalidValueError(
+                f"sizes: {max(checked)} is more than an address space holds", _errors.INVALID_VALUE
+            )
         return checked
 
 
+_MOST_BYTES = 1 << 47
 _DEFAULTS = {"level": 0, "chunk_bytes": None, "framing": "frame", "threads": 0, "policy": "automatic", "dtype": None}
 
 

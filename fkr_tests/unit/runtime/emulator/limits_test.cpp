@@ -152,10 +152,31 @@ TEST(Limits, FieldsOfPrintfAreBounded) {
   EXPECT_EQ(print("%.99999999f").size(), 2u + 4096u);
 }
 
+// What an instruction moves counts, so that a number of steps takes about the same time for every kernel.
+TEST(Limits, BytesOfBulkCopiesAreSteps) {
+  const std::string text = for_target(
+      entry_text("  mov.u32 %r1, 0;\na:\n  st.bulk.weak.shared::cta [big], 65536, 0;\n  add.u32 %r1, %r1, 1;\n"
+                 "  setp.ne.u32 %p1, %r1, 1000;\n  @%p1 bra a;\n",
+                 ".shared .align 16 .b8 big[65536];\n"),
+      "sm_100");
+  const auto run = [&](uint64_t max_steps) {
+    return run_kernel(text, {.block = {32}}, 1, {}, {.checks = kCheckNone, .max_steps = max_steps}).outcome;
+  };
+  const Outcome whole = run(0), part = run(100'000);
+  EXPECT_TRUE(whole.ok()) << render(whole, "test.ptx");
+  EXPECT_LT(whole.statistics.warp_instructions, 5000u);
+  ASSERT_EQ(part.faults.size(), 1u);
+  EXPECT_EQ(part.faults[0].kind, FaultKind::out_of_steps);
+  EXPECT_LE(part.statistics.warp_instructions, 1024u);  // until the next look at the limits
+}
+
 // Every loop below would run for hours; each is stopped from outside, at any kind of instruction.
 TEST(Limits, ADeadlineHoldsInAllThatTakesLong) {
   const std::string endless = "  add.u32 %r1, %r1, 1;\n  setp.ne.u32 %p1, %r1, 0xffffffff;\n  @%p1 bra a;\n";
   const std::string begin = "  mov.u32 %r1, 0;\n";
+  std::string reductions;  // in one interval between two looks at the clock, tens of seconds
+  for (int i = 0; i < 200; ++i)
+    reductions += "  cp.reduce.async.bulk.global.shared::cta.bulk_group.add.u32 [%rd4], [%r3], 65536;\n";
   const std::vector<std::pair<std::string, std::string>> loops{
       {"malloc and free of 64 MiB", std::string(kParameters) + begin + "a:\n  mov.u64 %rd4, 0x4000000;\n" + kAllocate +
                                         "  call free, (block);\n" + endless},
@@ -172,10 +193,11 @@ TEST(Limits, ADeadlineHoldsInAllThatTakesLong) {
                               "{%f1, %f1, %f1, %f1};\n" +
                               endless},
       {"bulk copies", begin + "a:\n  st.bulk.weak.shared::cta [big], 65536, 0;\n" + endless},
+      {"bulk reductions", begin + "  mov.u64 %rd4, far;\n  mov.u32 %r3, big;\na:\n" + reductions + endless},
   };
   for (const auto& [name, body] : loops) {
     SCOPED_TRACE(name);
-    const bool is_bulk = name == "bulk copies";
+    const bool is_bulk = name.starts_with("bulk");
     std::atomic<bool> stop = false;
     std::thread clock([&] {
       std::this_thread::sleep_for(std::chrono::milliseconds(300));
@@ -183,7 +205,8 @@ TEST(Limits, ADeadlineHoldsInAllThatTakesLong) {
     });
     const auto start = std::chrono::steady_clock::now();
     std::string text =
-        entry_text(body, std::string(kHeap) + kPrint + (is_bulk ? ".shared .align 16 .b8 big[65536];\n" : ""));
+        entry_text(body, std::string(kHeap) + kPrint +
+                             (is_bulk ? ".shared .align 16 .b8 big[65536];\n.global .align 16 .b8 far[65536];\n" : ""));
     if (is_bulk) text = for_target(text, "sm_100");
     const Ran ran =
         run_kernel(text, {.block = {32}}, 64, {1},

@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 
 #include "runtime/emulator/core/handlers.hpp"
+#include "runtime/emulator/core/limits.hpp"
 #include "runtime/emulator/instructions/matrix/matrix_element.hpp"
 #include "runtime/emulator/instructions/matrix/shared_matrix.hpp"
 #include "runtime/emulator/instructions/memory/access.hpp"
@@ -135,6 +136,7 @@ void multiply(Warp& warp, const Code& code, uint32_t) {
     if (checks(*warp.cta, kCheckRaces)) start_product(warp, form);
   }
   WarpgroupProduct(warp, code, form).run(kChecked);
+  spend_on_products(warp, uint64_t{form.shape.m} / 4 * form.shape.n * form.shape.k);
 }
 
 }  // namespace

@@ -12,6 +12,7 @@
 #include <fmt/format.h>
 
 #include "runtime/emulator/core/handlers.hpp"
+#include "runtime/emulator/core/limits.hpp"
 #include "runtime/emulator/instructions/matrix/matrix_element.hpp"
 #include "runtime/emulator/instructions/matrix/shared_matrix.hpp"
 #include "runtime/emulator/instructions/matrix/tensor_access.hpp"
@@ -254,6 +255,7 @@ class TensorProduct {
     const Ref* refs = warp_.cta->launch->image->refs.data();
     const uint32_t keeps = (*at<const uint32_t>(warp_, form_.use_d) ^ form_.use_d_flip) >> lane_ & 1;
     TensorMemory& memory = *ctas_[cta_of_pair]->tensor_memory;
+    spend_on_products(warp_, uint64_t{rows_} * columns() * depth_);
     for (unsigned row = 0; row < rows_; ++row) {
       const unsigned lane = lane_of(row, part), word = cta_of_pair * 4 + lane / 32;
       if (form_.disabled.count > word &&

@@ -9,6 +9,7 @@
 #include <fmt/format.h>
 
 #include "runtime/emulator/core/handlers.hpp"
+#include "runtime/emulator/core/limits.hpp"
 #include "runtime/emulator/instructions/memory/access.hpp"
 #include "runtime/emulator/instructions/memory/async_work.hpp"
 #include "runtime/emulator/sanitizer/undefined_output.hpp"
@@ -318,6 +319,7 @@ void bulk(Warp& warp, const Code& code, const AsyncForm& form, uint32_t mask) {
       if (warp.cta->stopped || !resolve_side(warp, code, form.to, lane, in_cta(form.to), size_bytes, 16,
                                              form.update.apply ? AccessKind::atomic : AccessKind::store, to))
         return;
+      spend_on_bytes(warp, size_bytes);
       if (form.update.apply)
         reduce_bytes(warp, form.update, to, from, size_bytes, element_at(lane, to, in_cta(form.to)));
       else if (form.has_byte_mask)
@@ -513,6 +515,7 @@ void tensor(Warp& warp, const Code& code, const AsyncForm& form, uint32_t mask) 
     const uint64_t units = rows.size() * units_per_row(map), size_bytes = units * unit_pitch_bytes(map);
     // A swizzled box takes whole lines of 128 bytes.
     const uint64_t box_bytes = rows.size() * row_pitch_bytes(map);
+    spend_on_bytes(warp, size_bytes);
     const uint64_t room_bytes = map.swizzle == TensorSwizzle::none ? size_bytes : (box_bytes + 127) / 128 * 128;
     if (!form.has_barrier) {
       CopySide from;

@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include "runtime/emulator/core/handlers.hpp"
+#include "runtime/emulator/core/limits.hpp"
 #include "runtime/emulator/instructions/memory/access.hpp"
 #include "runtime/emulator/instructions/memory/async_work.hpp"
 
@@ -34,6 +35,7 @@ void store_zeros(Warp& warp, const Code& code, uint32_t mask) {
                     .address = place.offset});
       return;
     }
+    spend_on_bytes(warp, size_bytes);
     std::memset(place.cta->shared + place.offset, 0, size_bytes);
     if (!warp.cta->launch->checked) return;
     std::memset(place.cta->shared_shadow.data() + place.offset, 0xff, size_bytes);
