@@ -143,10 +143,21 @@ size_t FileAnalysis::count(Severity severity) const {
 
 namespace {
 
+// A part ends with the kernel that reaches as many: kernels that call one function repeat its findings. A finding takes
+// up to 25 KB of a report while it is written.
+constexpr size_t kMostFindingsOfPart = 2000;
+
+size_t finding_count(const KernelAnalysis& kernel) {
+  size_t count = 0;
+  for (const RuleVerdict& verdict : kernel.verdicts) count += verdict.result.findings.size();
+  return count;
+}
+
 // Examines the next wanted kernels, up to `most_kernels`, and sets is_last_part.
 void examine_part(FileAnalysis& file, const AnalysisOptions& options, size_t most_kernels) {
   const std::vector<ptx::Function>& functions = file.parsed.module.functions;
   file.is_last_part = true;
+  size_t findings = 0;
   for (; file.next_function < functions.size(); ++file.next_function) {
     const ptx::Function& function = functions[file.next_function];
     if (!function.is_entry || !function.has_body) continue;
@@ -154,11 +165,12 @@ void examine_part(FileAnalysis& file, const AnalysisOptions& options, size_t mos
       ++file.skipped_kernel_count;
       continue;
     }
-    if (file.kernels.size() == most_kernels) {
+    if (file.kernels.size() == most_kernels || (most_kernels != kAllKernels && findings >= kMostFindingsOfPart)) {
       file.is_last_part = false;
       break;
     }
     file.kernels.push_back(examine(file.parsed, file.next_function, options));
+    findings += finding_count(file.kernels.back());
   }
   rescore(file, options);
 }

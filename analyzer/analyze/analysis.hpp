@@ -102,7 +102,7 @@ struct FileAnalysis {
 
 inline constexpr size_t kAllKernels = ~size_t{0};
 
-// Examines the whole file, or its first part where it has more than `most_kernels` kernels.
+// Examines the whole file, or its first part where it has more than `most_kernels` kernels or very many findings.
 FileAnalysis analyze(std::string text, std::string path, const AnalysisOptions& options,
                      size_t most_kernels = kAllKernels);
 // Replaces the current part by the next one. Returns false and does nothing if the current part is the last.

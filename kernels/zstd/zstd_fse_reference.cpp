@@ -61,7 +61,7 @@ std::vector<uint8_t> zstd_describe(const ZstdDistribution& distribution) {
 }
 
 uint32_t zstd_log2(uint32_t value) {
-  const auto whole = 31 - static_cast<uint32_t>(std::countl_zero(value | 1));
+  const auto whole = (static_cast<uint32_t>(std::bit_width(value | 1)) - 1) & 31;
   const auto part = static_cast<uint32_t>(uint64_t{value} << 8 >> whole) & 0xFF;
   return (whole << 8) + part + (part * (256 - part) * 88 >> 16);
 }

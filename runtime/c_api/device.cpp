@@ -21,7 +21,10 @@ struct ptxkit_device {
 namespace ptxkit::c_api {
 namespace {
 
-library::DeviceAddress address(const void* pointer) { return reinterpret_cast<library::DeviceAddress>(pointer); }
+template <class T>
+library::DeviceAddress address(T* pointer) {
+  return reinterpret_cast<library::DeviceAddress>(pointer);
+}
 
 Answer<> create(int32_t ordinal, const char* cuda_library, ptxkit_device** device) {
   if (auto given = require(device, "device"); !given) return given;

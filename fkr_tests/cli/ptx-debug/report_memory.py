@@ -37,11 +37,15 @@ FORMS = {"text": [], "json": ["--json"], "json file": ["--json=r.json"], "sarif"
          "html": ["--html", "r.html"], "github": ["--format", "github"]}
 
 
-def run(folder, count, output, *words):
+def many(count):
+    return "".join(map(kernel, range(count)))
+
+
+def run(folder, count, output, *words, kernels=many):
     """Exit code, the most bytes in memory and the processor's seconds; standard output goes to a file. Nothing is read
     here meanwhile: a process that is started counts what its parent had."""
     with open(f"{folder}/k.ptx", "w", encoding="utf-8") as file:
-        file.write(".version 8.0\n.target sm_80\n.address_size 64\n" + "".join(map(kernel, range(count))))
+        file.write(".version 8.0\n.target sm_80\n.address_size 64\n" + kernels(count))
         file.write(f"// ptx-debug: allow F099 -- nothing to say, of {count}\n")
     with open(f"{folder}/{output}", "wb") as said:
         child = subprocess.Popen([PTX_DEBUG, "analyze", "--no-config", *words, "k.ptx"], cwd=folder, stdout=said)
@@ -63,7 +67,33 @@ def measure(counts):
                   f"{peak_bytes / 2**20:>10.0f} {length / 2**20:>12.1f}", flush=True)
 
 
+# Kernels that call one function, which has as many findings: the report grows by the square, memory does not.
+def calls(count):
+    loads = "".join(f"ld.global.u32 %r1, [%rd1+{4 * i + 1}];\n" for i in range(count))
+    function = f".func f(.param .u64 a)\n{{\n.reg .b32 %r<2>;\n.reg .b64 %rd<2>;\nld.param.u64 %rd1, [a];\n{loads}ret;\n}}\n"
+    return function + "".join(f""".visible .entry caller_{i}(.param .u64 p)
+{{
+ .reg .b64 %rd<2>;
+ .param .u64 a;
+ ld.param.u64 %rd1, [p];
+ st.param.u64 [a], %rd1;
+ call f, (a);
+ ret;
+}}
+""" for i in range(count))
+
+
+def check_repeated_findings(folder):
+    for form, words in FORMS.items():
+        (_, first, _), (_, second, _) = (run(folder, n, form, *words, kernels=calls) for n in (75, 225))
+        print(f"{form}: {first >> 20} MiB for 75 kernels of 75 findings, {second >> 20} MiB for 225 of 225")
+        if "--no-limits" not in sys.argv:
+            assert second - first < 32 << 20, form
+
+
 def main():
+    with tempfile.TemporaryDirectory() as folder:
+        check_repeated_findings(folder)
     with tempfile.TemporaryDirectory() as folder:
         for form, words in FORMS.items():
             (first_code, first, _), (code, second, _) = (run(folder, n, form, *words) for n in (KERNELS, 2 * KERNELS))

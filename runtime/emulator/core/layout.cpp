@@ -31,6 +31,7 @@ constexpr uint64_t kMaxFrameBytes = 512 * 1024;
 constexpr uint64_t kMaxConstantBytes = 640 * 1024;
 constexpr uint64_t kMaxSharedBytes = 1024 * 1024;
 constexpr uint64_t kMaxParameterBytes = 32764;
+constexpr uint64_t kMaxGlobalBytes = uint64_t{1} << 30;  // of module variables; twice as much with the shadow
 
 uint64_t align_up(uint64_t value, uint64_t align) { return (value + align - 1) & ~(align - 1); }
 
@@ -112,6 +113,8 @@ class Placer {
     const ptx::Variable& variable = module_.variables[id];
     if (variable.linkage == ptx::Linkage::external)
       return fail(variable.declared_at, fmt::format("'{}' is external: give a module that defines it", variable.name));
+    if (!fits(variable, global_bytes_, kMaxGlobalBytes, "global memory for module variables")) return;
+    global_bytes_ += variable.size_bytes;
     uint64_t size_bytes = std::max<uint64_t>(variable.size_bytes, 1);
     auto address = memory_.allocate(size_bytes, std::string(variable.name), alignment(variable));
     if (!address) return fail(variable.declared_at, address.error().message());
@@ -305,7 +308,7 @@ class Placer {
   const std::string_view only_;
   std::vector<std::string>& errors_;
   Layout layout_;
-  uint64_t constant_end_ = 0;
+  uint64_t constant_end_ = 0, global_bytes_ = 0;
 };
 
 }  // namespace

@@ -152,6 +152,39 @@ TEST(Limits, FieldsOfPrintfAreBounded) {
   EXPECT_EQ(print("%.99999999f").size(), 2u + 4096u);
 }
 
+TEST(Limits, ModuleVariablesFitAGibibyte) {
+  Device device;
+  const std::string head = ".version 8.0\n.target sm_80\n.address_size 64\n";
+  const auto program = [&](const std::string& variables) {
+    return Program::load_text(device, head + variables + ".visible .entry k() { ret; }\n", "test.ptx");
+  };
+  const auto refused = program(".global .b8 a[1073741824];\n.global .b8 b[1];\n");
+  ASSERT_FALSE(refused);
+  EXPECT_THAT(refused.error().message(), HasSubstr("'b' of 1 bytes does not fit: global memory for module variables"));
+  EXPECT_TRUE(program(".global .b8 a[1000000];\n"));
+}
+
+// Groups that nothing waits for, and one wait for very many: 32 lanes with 3.2 million groups took 77 MB, and by the
+// square of their number time.
+TEST(Limits, GroupsOfCopiesAreBounded) {
+  const auto peak_bytes = [] {
+    rusage usage{};
+    ::getrusage(RUSAGE_SELF, &usage);
+    return usage.ru_maxrss * 1024;
+  };
+  const std::string body =
+      "  mov.u32 %r1, 0;\n  mov.u32 %r3, small;\na:\n  cp.async.ca.shared.global [%r3], [%rd0], 4;\n"
+      "  cp.async.commit_group;\n  add.u32 %r1, %r1, 1;\n  setp.ne.u32 %p1, %r1, 100000;\n  @%p1 bra a;\n"
+      "  cp.async.wait_group 0;\n  ld.shared.u32 %r1, [small];\n  st.global.u32 [%rd2], %r1;\n";
+  const auto text = entry_text(body, ".shared .align 16 .b8 small[16];\n");
+  const auto before = peak_bytes();
+  const Ran ran = run_kernel(text, {.block = {1}}, 1, {7}, {.checks = kCheckNone});
+  EXPECT_TRUE(ran.outcome.ok()) << render(ran.outcome, "test.ptx");
+  const Ran checked = run_kernel(text, {.block = {32}}, 32, {7}, {.checks = kCheckBounds | kCheckUninitialised});
+  EXPECT_TRUE(checked.outcome.ok()) << render(checked.outcome, "test.ptx");
+  EXPECT_LT(peak_bytes() - before, 30 << 20);
+}
+
 // What an instruction moves counts, so that a number of steps takes about the same time for every kernel.
 TEST(Limits, BytesOfBulkCopiesAreSteps) {
   const std::string text = for_target(

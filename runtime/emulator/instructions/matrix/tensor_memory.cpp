@@ -268,7 +268,8 @@ void move(Warp& warp, const Code& code, uint32_t mask) {
   } else {
     auto& open = memory.stores[warp.index];
     const auto add = [&](uint64_t column) {
-      open.push_back({column, columns, warp.pc, AsyncUse::tensor_memory, static_cast<uint8_t>(warp.cta->rank)});
+      add_pending(*warp.cta, open,
+                  {column, columns, warp.pc, AsyncUse::tensor_memory, static_cast<uint8_t>(warp.cta->rank)});
       memory.mark(open.back(), true);
     };
     add(place.column);
@@ -375,7 +376,8 @@ void commit(Warp& warp, const Code& code, uint32_t mask) {
     for (const AsyncRange& range : open) {
       const auto own = std::find_if(reached.begin(), reached.end(),
                                     [&](const auto& each) { return each.first.cta->rank == range.rank; });
-      (own == reached.end() ? reached.front() : *own).second->ranges.push_back(range);
+      const auto& [place, barrier] = own == reached.end() ? reached.front() : *own;
+      add_pending(*place.cta, barrier->ranges, range);
     }
     for (const auto& [place, barrier] : reached) arrive_at(warp, lane, place, *barrier, 1, false, 1u << lane);
   });
@@ -444,7 +446,7 @@ bool check_columns(Warp& warp, Cta& cta, unsigned lane, unsigned column, unsigne
 
 void mark_pending_columns(Warp& warp, Cta& cta, unsigned column, unsigned columns) {
   auto& open = memory_of(*warp.cta).open;
-  open.push_back({column, columns, warp.pc, AsyncUse::tensor_memory, static_cast<uint8_t>(cta.rank)});
+  add_pending(*warp.cta, open, {column, columns, warp.pc, AsyncUse::tensor_memory, static_cast<uint8_t>(cta.rank)});
   memory_of(cta).mark(open.back(), false);
 }
 

@@ -174,7 +174,7 @@ void copy(Warp& warp, const Code& code, const AsyncForm& form, uint32_t mask) {
     if (to.shadow) std::memset(to.shadow + source_bytes, 0xff, form.bytes - source_bytes);
     const AsyncRange range{to.shared.offset, form.bytes, warp.pc};
     mark(*to.shared.cta, range);
-    copies_of(warp, lane).plain.open.push_back(range);
+    add_pending(*warp.cta, copies_of(warp, lane).plain.open, range);
   });
 }
 
@@ -189,11 +189,23 @@ void finish_own(Warp& warp, const Code& code, unsigned lane, const AsyncRange& r
   warp.pc = pc;
 }
 
-void commit(Warp& warp, const AsyncForm& form, uint32_t mask) {
+// The oldest `count` groups.
+void finish_groups(Warp& warp, const Code& code, unsigned lane, CopyGroups& copies, size_t count) {
+  const auto end = copies.groups.begin() + static_cast<ptrdiff_t>(count);
+  for (auto group = copies.groups.begin(); group != end; ++group)
+    for (const AsyncRange& range : *group) finish_own(warp, code, lane, range);
+  copies.groups.erase(copies.groups.begin(), end);
+}
+
+void commit(Warp& warp, const Code& code, const AsyncForm& form, uint32_t mask) {
   for_lanes(mask, [&](unsigned lane) {
     CopyGroups& copies = form.is_bulk ? copies_of(warp, lane).bulk : copies_of(warp, lane).plain;
     copies.groups.push_back(std::move(copies.open));
     copies.open.clear();
+    size_t pending = 0;
+    for (const auto& group : copies.groups) pending += group.size();
+    if (copies.groups.size() > kMostPendingGroups || pending > kMostPendingCopies)
+      finish_groups(warp, code, lane, copies, copies.groups.size() / 2);
   });
 }
 
@@ -216,10 +228,7 @@ void wait(Warp& warp, const Code& code, const AsyncForm& form, uint32_t mask) {
         });
       return;
     }
-    while (copies.groups.size() > left) {
-      for (const AsyncRange& range : copies.groups.front()) finish_own(warp, code, lane, range);
-      copies.groups.erase(copies.groups.begin());
-    }
+    if (copies.groups.size() > left) finish_groups(warp, code, lane, copies, copies.groups.size() - left);
   });
 }
 
@@ -236,7 +245,7 @@ void track(Warp& warp, const Code& code, const AsyncForm& form, uint32_t mask) {
     CopyGroups& copies = copies_of(warp, lane).plain;
     auto hand_over = [&](std::vector<AsyncRange>& ranges) {
       for (const AsyncRange& range : ranges) {
-        barrier->ranges.push_back(range);
+        add_pending(*place.cta, barrier->ranges, range);
         note_shared_write(warp, code, lane, *warp.cta, range.begin, range.size_bytes);
       }
       ranges.clear();
@@ -246,6 +255,17 @@ void track(Warp& warp, const Code& code, const AsyncForm& form, uint32_t mask) {
     if (form.increments) ++barrier->pending;
     arrive_at(warp, lane, place, *barrier, 1, false, 1u << lane);
   });
+}
+
+// Each thread once or a few times.
+void add_writer(Mbarrier& barrier, const std::pair<uint32_t, uint32_t>& writer) {
+  constexpr size_t kMost = 1u << 16;  // four for each thread of the largest cluster
+  if (barrier.writers.size() == kMost) {
+    std::ranges::sort(barrier.writers);
+    const auto [first, last] = std::ranges::unique(barrier.writers);
+    barrier.writers.erase(first, last);
+  }
+  barrier.writers.push_back(writer);
 }
 
 // Completes a copy into `to` at its mbarrier: subtracts the bytes that count there, and adds the range that becomes
@@ -258,8 +278,8 @@ bool complete_at_mbarrier(Warp& warp, const Code& code, unsigned lane, const Sha
     const AsyncRange range{to.shared.offset, static_cast<uint32_t>(size_bytes), warp.pc};
     mark(*to.shared.cta, range);
     note_shared_write(warp, code, lane, *to.shared.cta, range.begin, range.size_bytes);
-    barrier->ranges.push_back(range);
-    barrier->writers.emplace_back(warp.cta->rank, warp.index * kLanes + lane);
+    add_pending(*place.cta, barrier->ranges, range);
+    add_writer(*barrier, {warp.cta->rank, warp.index * kLanes + lane});
   }
   expect_bytes(warp, lane, place, *barrier, -static_cast<int64_t>(counted_bytes));
   advance_phase(place, *barrier);
@@ -296,7 +316,7 @@ void mark_pending_global(Warp& warp, unsigned lane, const CopySide& to, uint64_t
                          static_cast<uint32_t>(size_bytes), warp.pc,
                          combines ? AsyncUse::combined_global : AsyncUse::written_global};
   mark(*warp.cta, range);
-  copies_of(warp, lane).bulk.open.push_back(range);
+  add_pending(*warp.cta, copies_of(warp, lane).bulk.open, range);
 }
 
 void bulk(Warp& warp, const Code& code, const AsyncForm& form, uint32_t mask) {
@@ -331,7 +351,7 @@ void bulk(Warp& warp, const Code& code, const AsyncForm& form, uint32_t mask) {
       } else if (from.shared.cta) {
         const AsyncRange range{from.shared.offset, size_bytes, warp.pc, AsyncUse::read};
         mark(*from.shared.cta, range);
-        copies_of(warp, lane).bulk.open.push_back(range);
+        add_pending(*warp.cta, copies_of(warp, lane).bulk.open, range);
         mark_pending_global(warp, lane, to, size_bytes, form.update.apply != nullptr);
       }
     });
@@ -526,7 +546,7 @@ void tensor(Warp& warp, const Code& code, const AsyncForm& form, uint32_t mask) 
       const AsyncRange range{from.shared.offset, static_cast<uint32_t>(size_bytes), warp.pc, AsyncUse::read};
       note_shared_read(warp, code, lane, *from.shared.cta, range.begin, range.size_bytes);
       mark(*from.shared.cta, range);
-      copies_of(warp, lane).bulk.open.push_back(range);
+      add_pending(*warp.cta, copies_of(warp, lane).bulk.open, range);
       return;
     }
     for_each_target(warp, form, lane, [&](auto&& in_cta) {
@@ -657,7 +677,7 @@ void run(Warp& warp, const Code& code, uint32_t mask) {
     case AsyncAction::copy:
       return copy(warp, code, form, mask);
     case AsyncAction::commit:
-      return commit(warp, form, mask);
+      return commit(warp, code, form, mask);
     case AsyncAction::wait:
       return wait(warp, code, form, mask);
     case AsyncAction::track:
@@ -716,6 +736,15 @@ bool find_shared(Warp& warp, const Code& code, unsigned lane, uint64_t address, 
     note_undeclared_alignment(warp, code, lane, place.offset, size_bytes, align_bytes,
                               {object->begin, object->declared_align}, AccessKind::store);
   return true;
+}
+
+void add_pending(Cta& cta, std::vector<AsyncRange>& ranges, const AsyncRange& range) {
+  if (ranges.size() >= kMostPendingCopies) {
+    const auto half = ranges.begin() + static_cast<ptrdiff_t>(ranges.size() / 2);
+    for (auto each = ranges.begin(); each != half; ++each) finish_range(cta, *each);
+    ranges.erase(ranges.begin(), half);
+  }
+  ranges.push_back(range);
 }
 
 void finish_range(Cta& cta, const AsyncRange& range) {

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <string>
+#include <vector>
 
 #include "runtime/emulator/core/state.hpp"
 
@@ -33,5 +34,10 @@ std::string mbarrier_text(Warp& warp, const Code& code, unsigned lane);
 
 // Makes the bytes of a range usable.
 void finish_range(Cta& cta, const AsyncRange& range);
+
+// The copies and groups that a lane or an mbarrier may have pending. A program that waits for none of them would take
+// memory without end: of more, the older half counts as complete, as it long is on a device.
+inline constexpr size_t kMostPendingCopies = 1u << 14, kMostPendingGroups = 1u << 10;
+void add_pending(Cta& cta, std::vector<AsyncRange>& ranges, const AsyncRange& range);
 
 }  // namespace ptxkit::emulator

@@ -52,7 +52,7 @@ void advance_phase(const SharedPlace& place, Mbarrier& barrier) {
   ++barrier.phase;
   barrier.pending = barrier.expected;
   place.cta->timeouts = 0;
-  barrier.ended.insert(barrier.ended.end(), barrier.ranges.begin(), barrier.ranges.end());
+  for (const AsyncRange& range : barrier.ranges) add_pending(*place.cta, barrier.ended, range);
   barrier.ranges.clear();
   if (place.cta->order)
     for (auto [rank, thread] : barrier.writers)
