@@ -125,6 +125,16 @@ uint64_t stated_bytes(const flow::LaunchFacts* facts) {
   return bytes;
 }
 
+uint64_t variable_bytes(const ptx::Module& module) {
+  uint64_t bytes = 0;
+  for (const ptx::Variable& variable : module.variables) {
+    if (variable.space != ptx::Space::global) continue;
+    const uint64_t sum = bytes + variable.size_bytes;
+    bytes = sum < bytes ? ~uint64_t{0} : sum;
+  }
+  return bytes;
+}
+
 }  // namespace
 
 void observe_kernels(report::FileAnalysis& file, const report::AnalysisOptions& options, const RunChoice& choice) {
@@ -132,6 +142,7 @@ void observe_kernels(report::FileAnalysis& file, const report::AnalysisOptions& 
   const ptx::Module& module = file.parsed.module;
   const auto kernel_steps = static_cast<uint64_t>(choice.kernel_seconds * kStepsPerSecond);
   uint64_t text_steps = static_cast<uint64_t>(kTextKernels) * kernel_steps;
+  const uint64_t own_bytes = variable_bytes(module);
   bool has_run = false;
   for (report::KernelAnalysis& kernel : file.kernels) {
     if (kernel.function == ptx::kNone) continue;
@@ -146,11 +157,11 @@ void observe_kernels(report::FileAnalysis& file, const report::AnalysisOptions& 
       continue;
     }
     const auto most_bytes = static_cast<uint64_t>(choice.kernel_seconds * kBytesPerSecond);
-    const uint64_t bytes = stated_bytes(facts);
+    const uint64_t stated = stated_bytes(facts), bytes = stated + std::min(own_bytes, ~stated);
     if (bytes > most_bytes) {
       kernel.run = rules::ObservedRun{
-          .not_run = fmt::format("the buffers of the launch file take {} bytes, runs take at most {}; --run-seconds "
-                                 "gives more",
+          .not_run = fmt::format("module variables and the buffers of the launch file take {} bytes, runs take at most "
+                                 "{}; --run-seconds gives more",
                                  bytes, most_bytes)};
       continue;
     }

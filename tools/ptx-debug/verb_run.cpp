@@ -407,9 +407,10 @@ int run_kernel(const RunOptions& options) {
   const auto report =
       on_gpu ? run_cuda(run, settings, program->module()) : run_emulated(run, settings, device, *program, made);
   if (!report) {
-    // A launch that does not fit is the caller's mistake; a driver that is missing or refuses is not.
-    return on_gpu && !report.error().where.empty() ? fail_reading(report.error())
-                                                   : usage_error("run", report.error().message());
+    // A launch that does not fit is the caller's mistake; memory that is used up, and a driver that is missing or
+    // refuses, are not.
+    const bool is_system = on_gpu ? !report.error().where.empty() : report.error().kind == ErrorKind::no_memory;
+    return is_system ? fail_reading(report.error()) : usage_error("run", report.error().message());
   }
   const int exit_code = deliver(*report, run, options);
   if (report->has_live_kernel) std::_Exit(exit_code);  // a regular exit would wait for the kernel
