@@ -7,6 +7,7 @@
 #include <array>
 #include <deque>
 #include <string>
+#include <vector>
 
 #include "kernels/abi.hpp"
 #include "kernels/entropy/frequencies.hpp"
@@ -114,19 +115,32 @@ class Chooser {
     return *bits;
   }
 
-  // Goes over the matches from `i` to `to`; `at` is the end of the match before.
+  // Goes over the matches from `i` to `to`; `at` is the end of the match before. All words of a match are loaded at
+  // once, and the match behind it with them: a lane waits for memory once a match.
   void choose_run(LaneVar& i, const LaneU32& to, LaneVar& at) {
+    LaneVar next_lengths(k_, 0), next_found(k_, 0);
+    const auto load_next = [&](const LaneU32& index) {
+      k_.if_(index < to, [&] {
+        const auto [lengths, found] = parse_.matches.at(times<2>(index)).load_vector<2>();
+        next_lengths = lengths;
+        next_found = found;
+      });
+    };
+    load_next(*i);
     k_.thread_loop([&](auto& matches) {
       matches.break_if(*i == to);
-      const auto [lengths, found] = parse_.matches.at(times<2>(*i)).load_vector<2>();
+      const LaneU32 lengths = *next_lengths, found = *next_found;
       const LaneU32 length = lengths >> 16, start = *at + (lengths & 0xFFFF);
       at = start + length;
       const LaneU32 own = parse_.src.at(start).load_unaligned_u32();
+      std::vector<LaneU32> words;
+      for (u32 r = 0; r < kZstdRepeatOffsets; ++r)
+        words.push_back(parse_.src.at(start - *states_[r]).load_unaligned_u32());
+      load_next(*i + 1);
       LaneVar repeated(k_, 0);
       for (u32 r = 0; r < kZstdRepeatOffsets; ++r) {
         const LaneU32 offset = *states_[r];
-        const LaneU32 word = parse_.src.at(start - offset).load_unaligned_u32();
-        k_.if_((*repeated == 0) & (offset != 0) & (word == own),
+        k_.if_((*repeated == 0) & (offset != 0) & (words[r] == own),
                [&] { repeated = select(agrees(start, length, offset, found), offset, 0); });
       }
       const LaneU32 cost = select(*repeated != 0, 1 << 8, zstd_log2(found)) + (kZstdMatchCostBits << 8);
@@ -242,7 +256,7 @@ KernelDefinition zstd_choose() {
   return define(
       KernelSpec{.name = std::string(kZstdChoose),
                  .block = kZstdChooseShape.block_threads,
-                 .budget = {.registers = 72, .shared_bytes = kSymbols * sizeof(u32) + kWarpLanes * 8},
+                 .budget = {.registers = 80, .shared_bytes = kSymbols * sizeof(u32) + kWarpLanes * 8},
                  .cost = {.threads_per_element = double{kWarpLanes} / kZstdBlockBytes,
                           .buffers = {{"blocks", 8},
                                       {"block_bytes", 4},
