@@ -360,3 +360,22 @@ def test_damage_says_where(tmp_path, name):
         file.read()
     assert raised.value.block == 0 or raised.value.byte is not None
     assert pickle.loads(pickle.dumps(raised.value)).byte == raised.value.byte
+
+
+def test_a_seek_that_fails_leaves_no_bytes_from_before(tmp_path):
+    path = tmp_path / "file.gz"
+    with ptxkit.open(path, "wb", codec="gzip") as file:
+        file.write(LINES)
+    whole = bytearray(path.read_bytes())
+    at = len(whole) // 2
+    whole[at : at + 40] = b"\xff" * 40
+    path.write_bytes(whole)
+    for offset, whence in ((0, io.SEEK_END), (len(LINES) - 1, io.SEEK_SET), (len(LINES) - 2, io.SEEK_CUR)):
+        with ptxkit.open(path) as file:
+            assert file.read(1) == LINES[:1]
+            with pytest.raises(ptxkit.CorruptInputError):
+                file.seek(offset, whence)
+            with pytest.raises(ptxkit.CorruptInputError):
+                file.read(100)
+            file.seek(5)
+            assert file.tell() == 5 and file.read(100) == LINES[5:105]

@@ -13,6 +13,7 @@ from typing import Any, Callable, Optional, Union, cast
 from ptxkit import _batch, _codec, _context, _errors, _streams
 
 _BUFFER_BYTES = 1 << 20
+_READ_BYTES = 1 << 17
 
 Progress = Callable[[int], object]  # is called with a number of bytes, as tqdm.update
 
@@ -201,7 +202,7 @@ class File(io.BufferedIOBase):
         self._dirty = False
         if mode == "rb":
             self._reader = _Reader(self._file, context, progress)
-            self._buffer: Any = io.BufferedReader(self._reader, 1 << 17)
+            self._buffer: Any = io.BufferedReader(self._reader, _READ_BYTES)
         else:
             self._writer = _Writer(context, wanted, _write_all(self._file, as_bytes))
             self._buffer = io.BufferedWriter(self._writer, _BUFFER_BYTES)
@@ -288,7 +289,15 @@ class File(io.BufferedIOBase):
         return cast(bytes, self._check("rb").peek(size))
 
     def seek(self, offset: int, whence: int = io.SEEK_SET) -> int:
-        return cast(int, self._check("rb").seek(offset, whence))
+        buffer = self._check("rb")
+        try:
+            return cast(int, buffer.seek(offset, whence))
+        except BaseException:
+            if self._reader._error is not None:
+                # The buffer has bytes from before, while the reader stands where the fault is.
+                buffer.detach()
+                self._buffer = io.BufferedReader(self._reader, _READ_BYTES)
+            raise
 
     def tell(self) -> int:
         buffer = self._check("")
