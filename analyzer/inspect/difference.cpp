@@ -88,6 +88,9 @@ struct Part {
 class Outline {
  public:
   explicit Outline(const Module& original) : original_(original), canonical_(ptx::parse(ptx::print(original), {})) {
+    for (const Function& function : original.functions) {
+      if (function.has_body) defined_[function.name] = &function;
+    }
     const Module& module = canonical_.module;
     for (const Function& function : module.functions) name_symbol(function.name, function.linkage, "function");
     for (const ptx::Variable& variable : module.variables) {
@@ -152,9 +155,7 @@ class Outline {
     part.name = function.name;
     part.key = without_generated_parts(function.name);
     part.title = fmt::format("{} {}", function.is_entry ? "kernel" : "function", function.name);
-    for (const Function& candidate : original_.functions) {
-      if (candidate.name == function.name && candidate.has_body) part.function = &candidate;
-    }
+    if (const auto found = defined_.find(function.name); found != defined_.end()) part.function = found->second;
     // Maps an instruction's line in the canonical text to its line in the original.
     std::unordered_map<uint32_t, uint32_t> source_lines;
     for (size_t i = 0; i < function.instructions.size() && i < part.function->instructions.size(); ++i) {
@@ -213,6 +214,7 @@ class Outline {
 
   const Module& original_;
   ptx::ParseResult canonical_;
+  std::unordered_map<std::string_view, const Function*> defined_;  // of `original_`, by name
   Kinds symbols_;
   std::vector<Part> parts_;
 };

@@ -1,5 +1,7 @@
 #include "runtime/emulator/core/limits.hpp"
 
+#include <bit>
+
 #include <fmt/format.h>
 
 namespace ptxkit::emulator {
