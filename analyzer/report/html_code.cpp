@@ -26,8 +26,8 @@ namespace {
 
 constexpr uint32_t kWholeFunctionLines = 3000;  // of a longer one only the code around findings is shown
 constexpr uint32_t kPtxContextLines = 20, kExcerptContextLines = 5, kSourceContextLines = 3;
-constexpr size_t kMostLineBytes = 2000,
-                 kLineBytesBefore = 100;  // shown of a long line, and of these before its function
+constexpr size_t kMostLineBytes = 2000;   // of a longer line, as many around the function are shown
+constexpr size_t kLineBytesBefore = 100;  // of these, in front of the function
 
 std::vector<std::string_view> lines_of(std::string_view text) {
   std::vector<std::string_view> lines;

@@ -213,7 +213,7 @@ struct LaunchOptions {
   // and one warp runs as far as it can before another begins, with changes at a few random points (PCT, Burckhardt et
   // al., ASPLOS 2010).
   bool adversarial = false;
-  uint64_t max_steps = 0;  // warp instructions of the whole launch; 0: no limit
+  uint64_t max_steps = 0;  // warp instructions of the whole launch, long ones weighed (core/limits.hpp); 0: no limit
   // Warp instructions in a row, of all threads, without a store to shared or global memory; 0: no limit. Loops that
   // return to the same registers and loops without an exit are found without this limit.
   uint64_t max_idle_steps = kDefaultIdleSteps;

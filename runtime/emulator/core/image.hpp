@@ -354,9 +354,8 @@ inline constexpr uint64_t kRankOffsetMask = (uint64_t{1} << kRankShift) - 1;
 // Bytes that the system reserves at the start of shared memory, from compute capability 9.0 on.
 inline constexpr uint64_t kReservedSharedBytes = 1024;
 
-// Code addresses of functions: the result of `mov.u64 %rd, f` and the operand of an indirect call.
-// They lie apart as a device's do, so that an address that a kernel has changed leads to no other function, and 0 to
-// none.
+// Code addresses of functions: the result of `mov.u64 %rd, f` and the operand of an indirect call. They lie apart as on
+// a device: an address that a kernel has changed is that of no function, and neither is 0.
 inline constexpr uint64_t kFunctionAddress = uint64_t{0x7b} << kWindowShift;
 inline constexpr uint64_t kFunctionStride = 128;
 constexpr uint64_t function_address(uint64_t function) { return kFunctionAddress + (function + 1) * kFunctionStride; }

@@ -321,17 +321,13 @@ class Codec:
             raise _errors.InvalidValueError(
                 f"{len(items)} items and {len(given)} sizes: expected as many", _errors.INVALID_VALUE
             )
-        checked = [whole_number(size, "sizes") for size in given]
+        checked = [whole_number(size, "sizes", _MOST_BYTES) for size in given]
         if any(size < 0 for size in checked):
             raise _errors.InvalidValueError(f"sizes: {min(checked)} is negative", _errors.INVALID_VALUE)
-        if any(size > _MOST_BYTES for size in checked):
-            raise _errors.InvalidValueError(
-                f"sizes: {max(checked)} is more than an address space holds", _errors.INVALID_VALUE
-            )
         return checked
 
 
-_MOST_BYTES = 1 << 47
+_MOST_BYTES = 1 << 47  # of an address space
 _DEFAULTS = {"level": 0, "chunk_bytes": None, "framing": "frame", "threads": 0, "policy": "automatic", "dtype": None}
 
 

@@ -355,6 +355,11 @@ class Files : public Streams {
     std::ifstream file(path, std::ios::binary);
     return {std::istreambuf_iterator<char>(file), {}};
   }
+  static mode_t mode_of(const std::string& path) {
+    struct stat info{};
+    EXPECT_EQ(::stat(path.c_str(), &info), 0);
+    return info.st_mode & 07777;
+  }
 
   std::filesystem::path folder_ =
       std::filesystem::temp_directory_path() /
@@ -395,11 +400,6 @@ TEST_F(Files, AnOutputThatCannotBeWrittenIsAnErrorOfIo) {
 }
 
 TEST_F(Files, OutputsAreNotMoreReadableThanInputs) {
-  const auto mode_of = [](const std::string& file) {
-    struct stat info{};
-    EXPECT_EQ(::stat(file.c_str(), &info), 0);
-    return info.st_mode & 07777;
-  };
   write(path("raw"), words(1000));
   ASSERT_EQ(::chmod(path("raw").c_str(), 0700), 0);
   ASSERT_OK(ptxkit_compress_file(context_, nullptr, path("raw").c_str(), path("new").c_str(), nullptr));
@@ -430,11 +430,6 @@ TEST_F(Files, TheGroupGetsWhatAnAccessControlListGivesIt) {
   // linux/posix_acl_xattr.h, as version and entries: user::rw-, user:1:rw-, group::r--, mask::rw-, other::---.
   const uint16_t list[] = {2, 0,      0x01,   6,    0xffff, 0xffff, 0x02,   6,    1, 0,      0x04,
                            4, 0xffff, 0xffff, 0x10, 6,      0xffff, 0xffff, 0x20, 0, 0xffff, 0xffff};
-  const auto mode_of = [](const std::string& file) {
-    struct stat info{};
-    EXPECT_EQ(::stat(file.c_str(), &info), 0);
-    return info.st_mode & 07777;
-  };
   write(path("raw"), words(1000));
   if (::setxattr(path("raw").c_str(), "system.posix_acl_access", list, sizeof list, 0) != 0)
     GTEST_SKIP() << "no access control lists here: " << std::strerror(errno);

@@ -5,6 +5,7 @@
 #include <string_view>
 #include <vector>
 
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 
 #include "fkr_tests/unit/runtime/emulator/kernel.hpp"
@@ -488,11 +489,34 @@ TEST(Control, ASinkBesideOneResultAndBracesAroundOneOperand) {
   EXPECT_EQ(ran.out, (std::vector<uint32_t>{1, 1, 9, 10}));
 }
 
-TEST(Control, PrintfAndAssertions) {
-  const std::string before = R"(
+const std::string kBuiltins = R"(
 .extern .func (.param .b32 result) vprintf(.param .b64 format, .param .b64 values);
 .extern .func __assertfail(.param .b64 message, .param .b64 file, .param .b32 line, .param .b64 function, .param .b64 size);
-.global .align 1 .b8 text[30] = {116, 61, 37, 100, 32, 37, 53, 46, 49, 102, 32, 37, 108, 108, 120, 32, 37, 115, 37, 37, 10, 0};
+)";
+
+// Fails an assertion in line 77, with the variable `text` as message and function, and the file's name at `file`.
+std::string failed_assertion(const std::string& text, const std::string& file) {
+  return fmt::format(R"(
+  .param .b64 a;
+  .param .b64 b;
+  .param .b32 c;
+  .param .b64 d;
+  .param .b64 e;
+  mov.u64 %rd6, {};
+  st.param.b64 [a], %rd6;
+  st.param.b64 [b], {};
+  st.param.b32 [c], 77;
+  st.param.b64 [d], %rd6;
+  st.param.b64 [e], 1;
+  call __assertfail, (a, b, c, d, e);
+)",
+                     text, file);
+}
+
+TEST(Control, PrintfAndAssertions) {
+  const std::string before =
+      kBuiltins +
+      R"(.global .align 1 .b8 text[30] = {116, 61, 37, 100, 32, 37, 53, 46, 49, 102, 32, 37, 108, 108, 120, 32, 37, 115, 37, 37, 10, 0};
 .global .align 1 .b8 word[4] = {97, 98, 99};
 )";
   const std::string print = R"(
@@ -522,32 +546,14 @@ TEST(Control, PrintfAndAssertions) {
   expect_clean(ran);
   EXPECT_EQ(ran.outcome.output, "t=0   2.5 123456789a abc%\nt=-1   2.5 123456789a abc%\n");
   EXPECT_EQ(ran.out, (std::vector<uint32_t>{4, 4}));
-  Ran failed = run_kernel(entry_text(R"(
-  .param .b64 a;
-  .param .b64 b;
-  .param .b32 c;
-  .param .b64 d;
-  .param .b64 e;
-  mov.u64 %rd6, word;
-  st.param.b64 [a], %rd6;
-  st.param.b64 [b], %rd6;
-  st.param.b32 [c], 77;
-  st.param.b64 [d], %rd6;
-  st.param.b64 [e], 1;
-  call __assertfail, (a, b, c, d, e);
-)",
-                                     before),
-                          {}, 1);
+  const Ran failed = run_kernel(entry_text(failed_assertion("word", "%rd6"), before), {}, 1);
   ASSERT_EQ(failed.outcome.faults.size(), 1u);
   EXPECT_EQ(failed.outcome.faults[0].message, "assertion 'abc' failed in abc, abc:77");
 }
 
 // vprintf and __assertfail load texts and arguments as the kernel's own loads do.
 TEST(Control, PrintfReadsOnlyTheMemoryOfItsLaunch) {
-  const std::string before = R"(
-.extern .func (.param .b32 result) vprintf(.param .b64 format, .param .b64 values);
-.extern .func __assertfail(.param .b64 message, .param .b64 file, .param .b32 line, .param .b64 function, .param .b64 size);
-.global .align 8 .b8 number[3] = {37, 100, 0};
+  const std::string before = kBuiltins + R"(.global .align 8 .b8 number[3] = {37, 100, 0};
 .global .align 8 .b8 word[3] = {37, 115, 0};
 .global .align 8 .b8 open[2] = {97, 98};
 .global .align 8 .u64 nowhere = 0xffffffffffffff;
@@ -576,22 +582,7 @@ TEST(Control, PrintfReadsOnlyTheMemoryOfItsLaunch) {
   EXPECT_THAT(fault_of("open", "nowhere", kCheckStandard), HasSubstr("is outside of every object"));
   EXPECT_EQ(fault_of("0", "0", kCheckNone), "");  // as other loads without checks
 
-  const Ran failed = run_kernel(entry_text(R"(
-  .param .b64 a;
-  .param .b64 b;
-  .param .b32 c;
-  .param .b64 d;
-  .param .b64 e;
-  mov.u64 %rd6, number;
-  st.param.b64 [a], %rd6;
-  st.param.b64 [b], 16;
-  st.param.b32 [c], 77;
-  st.param.b64 [d], %rd6;
-  st.param.b64 [e], 1;
-  call __assertfail, (a, b, c, d, e);
-)",
-                                           before),
-                                {}, 1);
+  const Ran failed = run_kernel(entry_text(failed_assertion("number", "16"), before), {}, 1);
   ASSERT_EQ(failed.outcome.faults.size(), 1u);
   EXPECT_EQ(failed.outcome.faults[0].message, "1-byte load at 0x10 goes through a null pointer");
 }

@@ -116,7 +116,7 @@ TEST(Limits, PrintfKeepsTheNewest) {
   EXPECT_THAT(many.output, HasSubstr("line199999\n"));
 }
 
-// A call that prints nothing takes no room of the buffer, and none of the host's memory.
+// An empty text must take no memory: it has no bytes that the buffer's limit could count.
 TEST(Limits, EmptyTextsAreNotKept) {
   PrintFifo printed;
   for (int i = 0; i < 1000; ++i) printed.put("", 1u << 20);
@@ -164,8 +164,8 @@ TEST(Limits, ModuleVariablesFitAGibibyte) {
   EXPECT_TRUE(program(".global .b8 a[1000000];\n"));
 }
 
-// Groups that nothing waits for, and one wait for very many: 32 lanes with 3.2 million groups took 77 MB, and by the
-// square of their number time.
+// A kernel may commit groups without end, and then wait for all of them: 3.2 million groups of 32 lanes took 77 MB, and
+// the wait took time that grew with the square of their number.
 TEST(Limits, GroupsOfCopiesAreBounded) {
   const auto peak_bytes = [] {
     rusage usage{};
